@@ -1,0 +1,40 @@
+# Every target works alone on a fresh clone: it makes .venv, installs the project and runs.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types calibrate bench clean
+
+demo: .venv/.installed
+	$(BIN)/policyspace demo
+
+test: .venv/.installed-dev lint types
+	$(BIN)/pytest -n 2
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.installed-dev
+	$(BIN)/mypy
+
+# The long statistical checks: type-I error and power over many simulated data sets.
+calibrate: .venv/.installed-dev
+	$(BIN)/pytest -n 2 -m slow
+
+# Ratios against statsmodels and scikit-learn, measured in the same run.
+bench: .venv/.installed-dev
+	$(BIN)/python -m benchmarks
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/.installed-dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/.installed
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

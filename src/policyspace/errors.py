@@ -1,0 +1,18 @@
+"""The one error that users meet: what was expected, what was found, what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Bad input, told in one sentence; the command line prints it and exits with code 2."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the closest valid ones, or all of them."""
+    valid = list(valid)
+    close = difflib.get_close_matches(name, valid, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    shown = ", ".join(f"'{v}'" for v in valid[:12]) + (", …" if len(valid) > 12 else "")
+    return f"valid names are {shown}"

@@ -1,0 +1,72 @@
+"""The Boltzmann linear policy: k rows of weights for k+1 actions (Table 1, second row)."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.policies.base import Array, ExponentialFamily, Key
+from policyspace.policies.groups import Groups
+
+
+@final
+class BoltzmannLinear(ExponentialFamily):
+    """Discrete actions, π(a_i|s) ∝ exp(weights_i·φ(s)); the last action is the reference, whose weights are zero.
+
+    With k rows for k+1 actions the space is identifiable. The second case of Table 1 is i = k+1. Actions are given
+    as codes 0…k, in the order of `actions`.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        actions: Sequence[str],
+        groups: Groups = "feature",
+        always: Sequence[str] = (),
+        fixed: Any = 0.0,
+        intercept: bool = True,
+        blocks: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        if len(actions) < 2:
+            raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions)}.")
+        self.action_names = tuple(actions)
+        super().__init__(tuple(features), self.action_names[:-1], groups, tuple(always), fixed, intercept, blocks)
+
+    def action_statistic(self, actions: Array) -> Array:
+        """u(a_i) = e_i, and zero for the reference."""
+        xp = actions.__array_namespace__()
+        return xp.where(actions[..., None] == xp.arange(len(self.row_names)), 1.0, 0.0)
+
+    def log_base(self, actions: Array) -> Array:
+        """log h = 0."""
+        xp = actions.__array_namespace__()
+        return xp.zeros(actions.shape)
+
+    def cumulant(self, eta: Array) -> Array:
+        """A(η) = log(1 + Σ exp η_i), without overflow."""
+        xp = eta.__array_namespace__()
+        top = xp.maximum(xp.max(eta, axis=-1), 0.0)
+        return top + xp.log(xp.exp(-top) + xp.sum(xp.exp(eta - top[..., None]), axis=-1))
+
+    def cumulant_gradient(self, eta: Array) -> Array:
+        """E[u] = the probabilities of the first k actions."""
+        xp = eta.__array_namespace__()
+        return xp.exp(eta - self.cumulant(eta)[..., None])
+
+    def cumulant_hessian(self, eta: Array) -> Array:
+        """Cov[u] = diag(p) − ppᵀ."""
+        xp = eta.__array_namespace__()
+        p = self.cumulant_gradient(eta)
+        return p[..., :, None] * (xp.eye(len(self.row_names)) - p[..., None, :])
+
+    def sample(self, key: Key, theta: Array, features: Array) -> Array:
+        """Action codes by the Gumbel trick: the largest of η + noise."""
+        eta = self.natural(theta, features)
+        xp = eta.__array_namespace__()
+        logits = xp.concatenate([eta, xp.zeros_like(eta[..., :1])], axis=-1)
+        if isinstance(key, np.random.Generator):
+            return np.argmax(logits + key.gumbel(size=logits.shape), axis=-1)
+        import jax
+
+        return jax.random.categorical(key, logits, axis=-1)

@@ -1,0 +1,105 @@
+"""The Gaussian linear policy a ~ N(weights·φ(s), Σ) (Table 1, first row)."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.policies.base import Array, ExponentialFamily, Key
+from policyspace.policies.groups import Groups
+
+
+@final
+class GaussianLinear(ExponentialFamily):
+    """Continuous actions of dimension k with covariance Σ: known (scalar, diagonal or full) or estimated.
+
+    Table 1 lacks a ½ in the log-partition: A(η) = ½ ηᵀΣ⁻¹η, with u(a) = Σ⁻¹a.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        actions: Sequence[str] = ("action",),
+        covariance: float | Sequence[Any] | np.ndarray | Literal["estimate"] = "estimate",
+        groups: Groups = "feature",
+        always: Sequence[str] = (),
+        fixed: Any = 0.0,
+        intercept: bool = True,
+        blocks: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        super().__init__(tuple(features), tuple(actions), groups, tuple(always), fixed, intercept, blocks)
+        self.estimated = isinstance(covariance, str) and covariance == "estimate"
+        if not self.estimated:
+            self.covariance = covariance_matrix(covariance, len(self.row_names))
+            self.precision = np.linalg.inv(self.covariance)
+
+    def action_statistic(self, actions: Array) -> Array:
+        """u(a) = Σ⁻¹a."""
+        self._needs_covariance()
+        return actions @ self.precision
+
+    def log_base(self, actions: Array) -> Array:
+        """log h(a) = −½ aᵀΣ⁻¹a − ½ log det 2πΣ."""
+        self._needs_covariance()
+        xp = actions.__array_namespace__()
+        return -0.5 * xp.sum((actions @ self.precision) * actions, axis=-1) - 0.5 * self._log_det()
+
+    def cumulant(self, eta: Array) -> Array:
+        """A(η) = ½ ηᵀΣ⁻¹η."""
+        xp = eta.__array_namespace__()
+        return 0.5 * xp.sum(self.cumulant_gradient(eta) * eta, axis=-1)
+
+    def cumulant_gradient(self, eta: Array) -> Array:
+        """E[u] = Σ⁻¹η."""
+        self._needs_covariance()
+        return eta @ self.precision
+
+    def cumulant_hessian(self, eta: Array) -> Array:
+        """Cov[u] = Σ⁻¹, whatever the state."""
+        self._needs_covariance()
+        xp = eta.__array_namespace__()
+        return xp.broadcast_to(xp.asarray(self.precision), (*eta.shape, eta.shape[-1]))
+
+    def sample(self, key: Key, theta: Array, features: Array) -> Array:
+        """a = weights·φ(s) + Σ^½ε."""
+        self._needs_covariance()
+        mean = self.natural(theta, features)
+        if isinstance(key, np.random.Generator):
+            noise: Array = key.standard_normal(mean.shape)
+        else:
+            import jax
+
+            noise = jax.random.normal(key, mean.shape, mean.dtype)
+        return mean + noise @ np.linalg.cholesky(self.covariance).T
+
+    def _log_det(self) -> float:
+        return float(np.linalg.slogdet(2 * np.pi * self.covariance)[1])
+
+    def _needs_covariance(self) -> None:
+        if self.estimated:
+            raise InputError("this Gaussian space estimates its covariance: give a covariance to evaluate its density.")
+
+
+def covariance_matrix(given: Any, size: int) -> np.ndarray:
+    """Σ [k, k] from a variance, k variances or a full matrix; must be symmetric and positive definite."""
+    try:
+        matrix = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the covariance must be numbers or 'estimate', found {given!r}.") from error
+    if matrix.ndim == 0:
+        matrix = matrix * np.eye(size)
+    elif matrix.shape == (size,):
+        matrix = np.diag(matrix)
+    if matrix.shape != (size, size):
+        raise InputError(
+            f"the covariance must be one variance, {size} variances or a {size}×{size} matrix, found shape {matrix.shape}."
+        )
+    if not np.isfinite(matrix).all():
+        raise InputError("the covariance must be finite, found NaN or infinity.")
+    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
+        raise InputError("the covariance must be symmetric: its entries above and below the diagonal differ.")
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if not smallest > 0:
+        raise InputError(f"the covariance must be positive definite, found the eigenvalue {smallest:.3g}.")
+    return matrix

@@ -1,0 +1,131 @@
+"""Groups: the units that are tested, a partition of the parameters θ."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from policyspace.errors import InputError, nearest
+
+INTERCEPT = "intercept"
+
+Support = frozenset[int]
+"""The paper's I: which groups the agent controls."""
+
+Groups = Literal["feature", "parameter"] | Mapping[str, Sequence[str]]
+"""One group a feature, one a scalar parameter, or names given by the user."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parameters that are tested together; one that is always controlled is in every support and is not tested."""
+
+    name: str
+    indices: tuple[int, ...]
+    always: bool = False
+
+
+def linear_groups(
+    features: tuple[str, ...],
+    rows: tuple[str, ...],
+    groups: Groups,
+    always: Sequence[str],
+    fixed: Any,
+    intercept: bool,
+    blocks: Mapping[str, Sequence[str]],
+) -> tuple[tuple[Group, ...], np.ndarray]:
+    """The partition of the weights [k, q] of a linear policy, and the value each has when it is not controlled.
+
+    `blocks` are the categorical columns: their one-hot features make one group. The intercept is always controlled.
+    """
+    _check_names(features, blocks)
+    q = len(features) + intercept
+    column = {name: j + intercept for j, name in enumerate(features)}
+    parameter = {
+        (f"{name}[{row}]" if len(rows) > 1 else name): a * q + j
+        for name, j in column.items()
+        for a, row in enumerate(rows)
+    }
+
+    def of_columns(names: Sequence[str]) -> list[int]:
+        return [a * q + column[name] for name in names for a in range(len(rows))]
+
+    members: dict[str, list[int]] = {name: [i] for name, i in parameter.items()}
+    members |= {name: of_columns([name]) for name in features}
+    members |= {name: of_columns(inside) for name, inside in blocks.items()}
+
+    def resolve(names: Sequence[str], known: Mapping[str, list[int]], what: str) -> list[int]:
+        for name in names:
+            if name not in known:
+                raise InputError(f"{what} names '{name}', which is no feature or group: {nearest(name, known)}.")
+        return [i for name in names for i in known[name]]
+
+    in_block = {name for inside in blocks.values() for name in inside}
+    by_feature = {name: members[name] for name in [*(f for f in features if f not in in_block), *blocks]}
+    if groups == "feature":
+        partition = by_feature
+    elif groups == "parameter":
+        partition = {name: [i] for name, i in parameter.items()}
+    elif isinstance(groups, Mapping):
+        partition = {}
+        for name, inside in groups.items():
+            if isinstance(inside, str):
+                raise InputError(f"group '{name}' must be a list of names, found the text '{inside}'.")
+            partition[name] = resolve(inside, members, f"group '{name}'")
+        _check_disjoint(partition)
+        taken = {i for indices in partition.values() for i in indices}
+        for name, indices in by_feature.items():
+            if left := [i for i in indices if i not in taken]:
+                if name in partition:
+                    raise InputError(f"group '{name}' has the name of a feature that it does not hold: rename it.")
+                partition[name] = left
+    else:
+        raise InputError(f"groups must be 'feature', 'parameter' or a table of names, found {groups!r}.")
+    # In the order of the features, whatever way the groups were given.
+    partition = dict(sorted(partition.items(), key=lambda item: min(i % q for i in item[1])))
+
+    free = set(resolve(list(always), members | partition, "always"))
+    resolved = [Group(INTERCEPT, tuple(a * q for a in range(len(rows))), always=True)] if intercept else []
+    for name, indices in partition.items():
+        declared = free.intersection(indices)
+        if declared and len(declared) < len(indices):
+            raise InputError(f"group '{name}' is declared always controlled in part only: declare all of it, or split it.")
+        resolved.append(Group(name, tuple(sorted(indices)), always=bool(declared)))
+    return tuple(resolved), _fixed_values(fixed, members | partition, q * len(rows), resolve)
+
+
+def _check_names(features: tuple[str, ...], blocks: Mapping[str, Sequence[str]]) -> None:
+    for name in features:
+        if name == INTERCEPT:
+            raise InputError(f"a feature is named '{INTERCEPT}', the name of the constant: rename it, or drop it.")
+    names = [*features, *blocks]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the feature name '{twice}' occurs twice: every feature needs a name of its own.")
+
+
+def _check_disjoint(partition: Mapping[str, list[int]]) -> None:
+    owner: dict[int, str] = {}
+    for name, indices in partition.items():
+        if not indices:
+            raise InputError(f"group '{name}' is empty: give it at least one feature.")
+        for i in indices:
+            if i in owner:
+                raise InputError(f"groups '{owner[i]}' and '{name}' share a parameter: a parameter has one group.")
+            owner[i] = name
+
+
+def _fixed_values(fixed: Any, members: Mapping[str, list[int]], size: int, resolve: Any) -> np.ndarray:
+    values = np.zeros(size)
+    if isinstance(fixed, Mapping):
+        for name, value in fixed.items():
+            values[resolve([name], members, "fixed")] = value
+    else:
+        given = np.asarray(fixed, dtype=np.float64)
+        if given.size not in (1, size):
+            raise InputError(f"fixed must be one number, a table of names or {size} numbers, found {given.size} of them.")
+        values[:] = given.ravel()
+    if not np.isfinite(values).all():
+        raise InputError("fixed values must be finite numbers.")
+    return values
