@@ -1,0 +1,260 @@
+"""Policies that are small neural networks: a Gaussian around the output, or a Boltzmann choice by it.
+
+θ is one flat vector, layer after layer: the weights [out, in] row by row, then the biases [out]. The weights that leave
+the inputs therefore come first, and Θ_I is about them, as it is about the columns of a linear policy.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.policies.base import Array, Key, PolicySpace
+from policyspace.policies.gaussian import covariance_matrix
+from policyspace.policies.groups import Group, Groups, Support, linear_groups
+
+NETWORK = "network"
+"""The group of all the parameters that are not tested; like the intercept of a linear policy, always controlled."""
+
+Activation = Literal["tanh", "relu"]
+NetworkGroups = Groups | Literal["input", "hidden", "output"]
+
+
+class Network(PolicySpace):
+    """A policy whose distribution depends on the state through z = W_L h(… h(W_1 φ + b_1) …) + b_L.
+
+    The tested groups are the inputs (all the weights that leave one input, the default), the hidden units (all the
+    weights that leave one unit) or the outputs (all the weights that enter one output).
+    """
+
+    feature_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    row_names: tuple[str, ...]  # what each output belongs to
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        rows: Sequence[str],
+        hidden: Sequence[int],
+        activation: Activation,
+        groups: NetworkGroups,
+        always: Sequence[str],
+        fixed: Any,
+        blocks: dict[str, tuple[str, ...]] | None,
+    ) -> None:
+        self.feature_names, self.row_names, self.hidden = tuple(features), tuple(rows), tuple(hidden)
+        if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in self.hidden):
+            raise InputError(f"the hidden layers must have one unit or more each, found hidden={self.hidden}.")
+        if activation not in ("tanh", "relu"):
+            raise InputError(f"the activation must be 'tanh' or 'relu', found {activation!r}.")
+        self.activation = activation
+        self.sizes = (len(self.feature_names), *self.hidden, len(self.row_names))
+        self.groups, self.fixed = _network_groups(self, groups, tuple(always), fixed, blocks or {})
+
+    @property
+    def layer_indices(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Where each layer's weights [out, in] and biases [out] are in θ."""
+        indices, start = [], 0
+        for inputs, outputs in zip(self.sizes[:-1], self.sizes[1:], strict=True):
+            middle = start + inputs * outputs
+            indices.append((np.arange(start, middle).reshape(outputs, inputs), np.arange(middle, middle + outputs)))
+            start = middle + outputs
+        return indices
+
+    def layers(self, theta: Array) -> list[tuple[Array, Array]]:
+        """θ [d] as the weights [out, in] and biases [out] of each layer."""
+        return [
+            (theta[w.min() : w.max() + 1].reshape(w.shape), theta[b.min() : b.max() + 1]) for w, b in self.layer_indices
+        ]
+
+    def init(self, key: Key, scale: float = 0.01) -> Array:
+        """Starting weights and biases, uniform on (−scale, scale)."""
+        if isinstance(key, np.random.Generator):
+            return key.uniform(-scale, scale, self.num_parameters)
+        import jax
+
+        return jax.random.uniform(key, (self.num_parameters,), np.float64, -scale, scale)
+
+    def named(self, support: Support) -> list[str]:
+        """The groups of a support by name, in order; the rest of the network goes without saying."""
+        return [name for name in super().named(support) if name != NETWORK]
+
+    @final
+    def output(self, theta: Array, features: Array) -> Array:
+        """The linear output z [..., k] of the last layer."""
+        return self._forward(theta, features)[-1]
+
+    @final
+    def score(self, theta: Array, features: Array, actions: Array) -> Array:
+        """∇_θ log π_θ(a|s) [..., d] by back-propagation, for every sample at once.
+
+        With δ_L = ∂log π/∂z, layer l has ∂/∂W = δ_l ⊗ h_{l−1}, ∂/∂b = δ_l, and δ_{l−1} = (δ_l W_l) ⊙ h'.
+        """
+        xp = theta.__array_namespace__()
+        *values, output = self._forward(theta, features)
+        delta, parts = self.output_score(output, actions), []
+        for value, (w, _) in zip(reversed(values), reversed(self.layers(theta)), strict=True):
+            outer = delta[..., :, None] * value[..., None, :]
+            parts += [delta, outer.reshape(*outer.shape[:-2], -1)]
+            delta = (delta @ w) * self._slope(value)
+        return xp.concatenate(parts[::-1], axis=-1)
+
+    @abstractmethod
+    def output_score(self, output: Array, actions: Array) -> Array:
+        """∂log π/∂z [..., k]."""
+
+    def _forward(self, theta: Array, features: Array) -> list[Array]:
+        """The values [..., width] of every layer, from the features to the output."""
+        xp, values = theta.__array_namespace__(), [features]
+        *inner, (w_last, b_last) = self.layers(theta)
+        for w, b in inner:
+            z = values[-1] @ w.T + b
+            values.append(xp.tanh(z) if self.activation == "tanh" else xp.maximum(z, 0.0))
+        return [*values, values[-1] @ w_last.T + b_last]
+
+    def _slope(self, value: Array) -> Array:
+        """The derivative of the activation, from its value."""
+        return 1.0 - value**2 if self.activation == "tanh" else value > 0
+
+
+@final
+class GaussianNetwork(Network):
+    """Continuous actions of dimension k, a ~ N(z_θ(s), Σ) with a known covariance (the paper's car: 5→8→2, 0.1 I)."""
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        actions: Sequence[str] = ("action",),
+        hidden: Sequence[int] = (8,),
+        covariance: float | Sequence[Any] | np.ndarray = 0.1,
+        activation: Activation = "tanh",
+        groups: NetworkGroups = "input",
+        always: Sequence[str] = (),
+        fixed: Any = 0.0,
+        blocks: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.action_names = tuple(actions)
+        super().__init__(features, self.action_names, hidden, activation, groups, always, fixed, blocks)
+        self.covariance = covariance_matrix(covariance, len(self.action_names))
+        self.precision = np.linalg.inv(self.covariance)
+
+    def mean(self, theta: Array, features: Array) -> Array:
+        """E[a|s] = z_θ(s) [..., k]."""
+        return self.output(theta, features)
+
+    def output_score(self, output: Array, actions: Array) -> Array:
+        """Σ⁻¹(a − z)."""
+        return (actions - output) @ self.precision
+
+    def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:
+        """The density, log π = −½ (a − z)ᵀΣ⁻¹(a − z) − ½ log det 2πΣ."""
+        xp, mean = theta.__array_namespace__(), self.mean(theta, features)
+        log_det = float(np.linalg.slogdet(2 * np.pi * self.covariance)[1])
+        return -0.5 * xp.sum(self.output_score(mean, actions) * (actions - mean), axis=-1) - 0.5 * log_det
+
+    def sample(self, key: Key, theta: Array, features: Array) -> Array:
+        """Actions a = z_θ(s) + Σ^½ε."""
+        mean = self.mean(theta, features)
+        if isinstance(key, np.random.Generator):
+            noise: Array = key.standard_normal(mean.shape)
+        else:
+            import jax
+
+            noise = jax.random.normal(key, mean.shape, mean.dtype)
+        return mean + noise @ np.linalg.cholesky(self.covariance).T
+
+
+@final
+class BoltzmannNetwork(Network):
+    """Discrete actions, π(a_i|s) ∝ exp z_i; as in the linear space, the last action is the reference with z = 0."""
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        actions: Sequence[str],
+        hidden: Sequence[int] = (8,),
+        activation: Activation = "tanh",
+        groups: NetworkGroups = "input",
+        always: Sequence[str] = (),
+        fixed: Any = 0.0,
+        blocks: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        if len(actions) < 2:
+            raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions)}.")
+        self.action_names = tuple(actions)
+        super().__init__(features, self.action_names[:-1], hidden, activation, groups, always, fixed, blocks)
+
+    def logits(self, theta: Array, features: Array) -> Array:
+        """The k+1 logits (z_1, …, z_k, 0)."""
+        return _with_reference(self.output(theta, features))
+
+    def output_score(self, output: Array, actions: Array) -> Array:
+        """e_a − p over the first k actions."""
+        xp = output.__array_namespace__()
+        logits = _with_reference(output)
+        odds = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+        chosen = xp.where(actions[..., None] == xp.arange(output.shape[-1]), 1.0, 0.0)
+        return chosen - (odds / xp.sum(odds, axis=-1, keepdims=True))[..., :-1]
+
+    def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:
+        """The probability, log π = z_a − log Σ exp z."""
+        xp, logits = theta.__array_namespace__(), self.logits(theta, features)
+        logits = logits - xp.max(logits, axis=-1, keepdims=True)
+        chosen = xp.where(actions[..., None] == xp.arange(logits.shape[-1]), logits, 0.0)
+        return xp.sum(chosen, axis=-1) - xp.log(xp.sum(xp.exp(logits), axis=-1))
+
+    def sample(self, key: Key, theta: Array, features: Array) -> Array:
+        """Action codes by the Gumbel trick."""
+        logits = self.logits(theta, features)
+        if isinstance(key, np.random.Generator):
+            return np.argmax(logits + key.gumbel(size=logits.shape), axis=-1)
+        import jax
+
+        return jax.random.categorical(key, logits, axis=-1)
+
+
+def _with_reference(output: Array) -> Array:
+    xp = output.__array_namespace__()
+    return xp.concatenate([output, xp.zeros_like(output[..., :1])], axis=-1)
+
+
+def _network_groups(
+    space: Network, groups: NetworkGroups, always: tuple[str, ...], fixed: Any, blocks: dict[str, tuple[str, ...]]
+) -> tuple[tuple[Group, ...], np.ndarray]:
+    """The tested groups and, last, the group of everything else, which is always controlled."""
+    layers = space.layer_indices
+    size = layers[-1][1][-1] + 1
+    if groups in ("hidden", "output"):
+        tested = _unit_groups(space, groups == "hidden", always)
+        values = np.broadcast_to(np.asarray(fixed, dtype=np.float64), size).copy()
+    else:
+        # The first layer is a linear map of the inputs: it is partitioned as a linear policy's weights are.
+        of_inputs: Groups = "feature" if groups == "input" else groups  # type: ignore[assignment]
+        units = tuple(f"unit_{i}" for i in range(space.sizes[1])) if space.hidden else space.row_names
+        tested, inner = linear_groups(space.feature_names, units, of_inputs, always, fixed, False, blocks)
+        values = np.zeros(size)
+        values[: inner.size] = inner
+    taken = {i for group in tested for i in group.indices}
+    rest = tuple(i for i in range(size) if i not in taken)
+    if NETWORK in {group.name for group in tested}:
+        raise InputError(f"a group is named '{NETWORK}', the name of the weights that are not tested: rename it.")
+    return (*tested, Group(NETWORK, rest, always=True)), values
+
+
+def _unit_groups(space: Network, hidden: bool, always: tuple[str, ...]) -> tuple[Group, ...]:
+    """One group a hidden unit (the weights that leave it), or one an output (the weights that enter it)."""
+    layers = [weights for weights, _ in space.layer_indices]
+    if hidden:
+        deep = len(layers) > 2
+        members = {
+            (f"unit_{depth}_{i}" if deep else f"unit_{i}"): weights[:, i]
+            for depth, weights in enumerate(layers[1:])
+            for i in range(weights.shape[1])
+        }
+    else:
+        members = dict(zip(space.row_names, layers[-1], strict=True))
+    if unknown := [name for name in always if name not in members]:
+        raise InputError(f"always names '{unknown[0]}', which is no group: valid names are {', '.join(members)}.")
+    return tuple(Group(name, tuple(int(i) for i in where), name in always) for name, where in members.items())
