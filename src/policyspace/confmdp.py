@@ -1,0 +1,176 @@
+"""Configurable Markov decision processes: what a world must say, and how agents are run in it (Definition 2.1)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from policyspace.configuration_parameters import ConfigurationParameter, checked_configuration
+from policyspace.jax_setup import jax, jnp
+from policyspace.policies import PolicySpace
+from policyspace.trajectories import Trajectories
+
+Array = Any  # a JAX array
+Key = Any  # a JAX random key
+State = Any  # an array or a pytree of arrays
+Configuration = dict[str, Array]
+"""ω: one array a configuration parameter, by name."""
+
+
+class ConfMDP(ABC):
+    """A family of worlds (S, A, R, γ, μ_ω, p_ω), one for each configuration ω.
+
+    Methods are pure JAX functions of one sample; callers batch them with `vmap` and differentiate them in ω. Rewards
+    and ends do not depend on ω: where an outcome does, the state carries it. A world is hashable and never changes.
+    """
+
+    action_bounds: tuple[float, float] | None = None
+    """The interval that matters for every component of an action; None for discrete actions, given as codes 0, 1, …"""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the command line and reports call the world."""
+
+    @property
+    @abstractmethod
+    def horizon(self) -> int:
+        """The largest number of steps T of an episode."""
+
+    @property
+    @abstractmethod
+    def discount(self) -> float:
+        """γ."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...]:
+        """The features φ that agents may perceive, without the constant."""
+
+    @property
+    @abstractmethod
+    def action_names(self) -> tuple[str, ...]:
+        """The actions, or the components of a continuous action."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[ConfigurationParameter, ...]:
+        """The entries of ω."""
+
+    @abstractmethod
+    def initial(self, key: Key, configuration: Configuration) -> State:
+        """Draw s_0 ~ μ_ω."""
+
+    @abstractmethod
+    def transition(self, key: Key, state: State, action: Array, configuration: Configuration) -> State:
+        """Draw s' ~ p_ω(·|s, a)."""
+
+    @abstractmethod
+    def reward(self, state: State, action: Array, next_state: State) -> Array:
+        """R(s, a, s')."""
+
+    @abstractmethod
+    def terminal(self, state: State) -> Array:
+        """Whether an episode that has moved to s ends there."""
+
+    @abstractmethod
+    def log_initial(self, state: State, configuration: Configuration) -> Array:
+        """The log-density log μ_ω(s), up to terms free of ω."""
+
+    @abstractmethod
+    def log_transition(self, state: State, action: Array, next_state: State, configuration: Configuration) -> Array:
+        """The log-density log p_ω(s'|s, a), up to terms free of ω; the mass of s' where the law has an atom there."""
+
+    @abstractmethod
+    def features(self, state: State) -> Array:
+        """φ(s) [q], without the constant."""
+
+    @abstractmethod
+    def policy_space(self, **options: Any) -> PolicySpace:
+        """The policy space in which this world's agents are sought; options go to its constructor."""
+
+    @property
+    def true_controls(self) -> frozenset[str]:
+        """The features that an agent of this world owns unless told otherwise."""
+        return frozenset(self.feature_names)
+
+    def random_controls(self, key: Key) -> frozenset[str]:
+        """The features of a random agent: each is owned with probability ½."""
+        owned = np.asarray(jax.random.bernoulli(key, 0.5, (len(self.feature_names),)))
+        return frozenset(name for name, own in zip(self.feature_names, owned, strict=True) if own)
+
+    def default_configuration(self) -> Configuration:
+        """The ω that holds unless another is given."""
+        return self.check_configuration({})
+
+    def random_configuration(self, key: Key) -> Configuration:
+        """The ω that an experiment starts from: uniform between the bounds, unless the world says otherwise."""
+        keys = jax.random.split(key, len(self.parameters))
+        return {
+            p.name: jax.random.uniform(k, p.shape, minval=p.low, maxval=p.high)
+            for p, k in zip(self.parameters, keys, strict=True)
+        }
+
+    def check_configuration(self, given: Mapping[str, Any]) -> Configuration:
+        """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""
+        return {name: jnp.asarray(value) for name, value in checked_configuration(self.parameters, given).items()}
+
+    def simulate(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+    ) -> Trajectories:
+        """What `rollout` compiles: `vmap` over episodes inside a `scan` over time.
+
+        A world may replace it by something faster that has the same law.
+        """
+        start_key, key = jax.random.split(key)
+        starts = jax.vmap(self.initial, (0, None))(jax.random.split(start_key, num_episodes), configuration)
+
+        def step(carry: Any, key: Key) -> Any:
+            states, alive = carry
+            action_key, world_key = jax.random.split(key)
+            features = jax.vmap(self.features)(states)
+            actions = space.sample(action_key, theta, features)
+            keys = jax.random.split(world_key, num_episodes)
+            moved = jax.vmap(self.transition, (0, 0, 0, None))(keys, states, actions, configuration)
+            rewards = jnp.where(alive, jax.vmap(self.reward)(states, actions, moved), 0.0)
+            following = jax.tree.map(partial(_where, alive), moved, states)
+            return (following, alive & ~jax.vmap(self.terminal)(following)), (states, features, actions, rewards, alive)
+
+        (last, _), steps = jax.lax.scan(
+            step, (starts, jnp.ones(num_episodes, dtype=bool)), jax.random.split(key, self.horizon)
+        )
+        states, features, actions, rewards, mask = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), steps)
+        path = jax.tree.map(lambda before, end: jnp.concatenate([before, end[:, None]], axis=1), states, last)
+        return Trajectories(path, features, actions, rewards, mask, configuration)
+
+
+def rollout(
+    world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+) -> Trajectories:
+    """Run m episodes of π_θ in the world at ω, compiled once per world, space and m; may be called inside `jit`.
+
+    τ ~ μ_ω(s_0) Π_t π_θ(a_t|s_t) p_ω(s_{t+1}|s_t, a_t).
+    """
+    omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
+    return _compiled(world, space, jnp.asarray(theta, dtype=jnp.float64), omega, key, num_episodes)
+
+
+def _where(alive: Array, moved: Array, stayed: Array) -> Array:
+    """The new state of the episodes that go on, the old one of those that have ended."""
+    return jnp.where(alive.reshape(alive.shape + (1,) * (moved.ndim - 1)), moved, stayed)
+
+
+def _simulate(
+    world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+) -> Trajectories:
+    return world.simulate(space, theta, configuration, key, num_episodes)
+
+
+_compiled = jax.jit(_simulate, static_argnums=(0, 1, 5))
+jax.tree_util.register_dataclass(
+    Trajectories,
+    data_fields=["states", "features", "actions", "rewards", "mask", "configuration"],
+    meta_fields=[],
+)
