@@ -1,0 +1,62 @@
+"""Maximum likelihood inside Θ_I: what a fit is, and what every likelihood can do."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from policyspace.likelihood.law import ReferenceLaw
+from policyspace.policies.base import PolicySpace
+from policyspace.policies.groups import Support
+
+
+@dataclass(frozen=True)
+class Fit:
+    """θ̂_I, the maximum-likelihood parameter inside Θ_I; `-log_likelihood` is the paper's ℓ̂(θ̂_I), a sum."""
+
+    theta: np.ndarray
+    support: Support
+    log_likelihood: float
+    gradient_norm: float
+    converged: bool
+    separated: bool = False
+
+
+class Likelihood(ABC):
+    """The likelihood of one data set in one policy space: fits it inside any Θ_I and knows the law of λ_I."""
+
+    space: PolicySpace
+    num_pairs: int
+    law: ReferenceLaw
+    full: Fit
+
+    @abstractmethod
+    def fit(self, support: Support) -> Fit:
+        """The fit inside Θ_I, to convergence."""
+
+    @abstractmethod
+    def num_free(self, support: Support) -> int:
+        """The rank of the Fisher information on the coordinates that Θ_I leaves free."""
+
+    @abstractmethod
+    def information(self) -> np.ndarray:
+        """The empirical Fisher information F̂ at the full fit, a mean over pairs [d, d]."""
+
+    @property
+    @abstractmethod
+    def identifiable(self) -> bool:
+        """Whether different θ are different policies on these states."""
+
+    def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
+        """The fits inside several Θ_I; families that can, do it in one pass."""
+        return [self.fit(support) for support in supports]
+
+    def degrees_of_freedom(self, support: Support) -> int:
+        """rank(F) − rank(F restricted to the free coordinates): the number of zeroed scalars, collinear ones aside."""
+        return self.num_free(self.space.everything) - self.num_free(support)
+
+    def adopt(self, restricted: Fit) -> None:
+        """Start the full fit anew from a restricted one that beats it, so that λ is never negative."""
+        if restricted.log_likelihood > self.full.log_likelihood:
+            self.full = replace(restricted, support=self.space.everything, separated=self.full.separated)

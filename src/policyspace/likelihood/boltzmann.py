@@ -1,0 +1,205 @@
+"""The likelihood of the Boltzmann linear policy: batched passes over the rows serve all supports at once."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.design import Design
+from policyspace.likelihood.law import ChiSquare
+from policyspace.likelihood.merge import merge_rows
+from policyspace.likelihood.newton import TOLERANCE, maximise, newton_step
+from policyspace.likelihood.separation import diverging_coordinates
+from policyspace.likelihood.softmax import SoftmaxRows
+from policyspace.policies.boltzmann import BoltzmannLinear
+from policyspace.policies.groups import Support
+
+
+class BoltzmannLikelihood(Likelihood):
+    """Newton for the full fit; restricted fits start one quadratic step from it and take preconditioned steps together."""
+
+    space: BoltzmannLinear
+
+    def __init__(
+        self, space: BoltzmannLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        self.space, self.num_pairs, self.law = space, len(features), ChiSquare()
+        if merged := merge_rows(features, actions, weights, len(space.action_names)):
+            features, actions = merged
+            weights = actions.sum(axis=1)
+        self.design = Design(space, features, weights)
+        self.rows = SoftmaxRows(self.design, features, actions, weights, len(space.row_names))
+        self._fixed = self.design.to_standardised(space.weights(space.fixed)).ravel()
+        self.full = self._fit_full()
+
+    # -- the full fit ---------------------------------------------------------------------------------------------
+
+    def _fit_full(self) -> Fit:
+        everything = np.ones(self.space.num_parameters, dtype=bool)
+        start = self._fixed
+        if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
+            start = maximise(*_functions(self.rows.sample(20_000, seed=1)), start, everything, tolerance=1e-2).theta
+            start = start if np.abs(start).max() < 30 else self._fixed
+        best = maximise(*_functions(self.rows), start, everything)
+        self._theta, self._value = best.theta, best.value
+        self._curvature = self.rows.hessian(best.theta)
+        self.diverging = np.zeros(len(best.theta), dtype=bool)
+        if best.creeping:
+            self.diverging = diverging_coordinates(self.rows, everything)
+        return self._as_fit(best.theta, best.value, best.gradient, best.converged, self.space.everything)
+
+    def _as_fit(
+        self, theta: np.ndarray, value: float, gradient: np.ndarray, converged: bool, support: Support
+    ) -> Fit:
+        free = self.space.free(support)
+        raw = self.design.to_raw(self.space.weights(theta)).ravel()
+        # A coordinate that is not free keeps its fixed value to the bit.
+        raw = np.where(free, raw, self.space.fixed)
+        norm = float(np.abs(gradient[free]).max(initial=0.0))
+        return Fit(raw, support, float(value), norm, converged, separated=bool(self.diverging[free].any()))
+
+    # -- restricted fits ------------------------------------------------------------------------------------------
+
+    def fit(self, support: Support) -> Fit:
+        """The fit inside Θ_I."""
+        return self.fit_many([support])[0]
+
+    def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
+        """The fits inside several Θ_I, each to convergence."""
+        if self.diverging.any():
+            return [self._fit_alone(support) for support in supports]
+        batch = RestrictedBatch(self, supports)
+        batch.run()
+        return [
+            self._as_fit(batch.thetas[i], batch.values[i], batch.gradients[i], True, support)
+            if batch.converged[i]
+            else self._fit_alone(support, batch.thetas[i])
+            for i, support in enumerate(supports)
+        ]
+
+    def _fit_alone(self, support: Support, start: np.ndarray | None = None) -> Fit:
+        """Damped Newton with exact Hessians: for separated data, and for whatever the batch could not finish."""
+        best = maximise(*_functions(self.rows), self._fixed if start is None else start, self.space.free(support))
+        return self._as_fit(best.theta, best.value, best.gradient, best.converged, support)
+
+    def exceeds(self, supports: Sequence[Support], thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether λ_I > c_I, each followed only until that is certain, and an upper bound of λ_I (exact if converged)."""
+        if self.diverging.any():
+            statistics = np.array([2 * (self.full.log_likelihood - f.log_likelihood) for f in self.fit_many(supports)])
+            return statistics > thresholds, statistics
+        batch = RestrictedBatch(self, supports, self.full.log_likelihood - thresholds / 2)
+        batch.run()
+        for i in np.flatnonzero(~batch.converged & ~batch.decided):
+            batch.values[i] = self._fit_alone(supports[i], batch.thetas[i]).log_likelihood
+        statistics = 2 * (self.full.log_likelihood - batch.values)
+        return statistics > thresholds, statistics
+
+    @cached_property
+    def sample(self) -> SoftmaxRows | None:
+        """Rows that tell how the Hessian changes between two points; None where all rows do."""
+        size = int(np.clip(len(self.rows) // 32, 1024, 4096))
+        return self.rows.sample(size, seed=0) if len(self.rows) > size else None
+
+    # -- what the space is on these states ------------------------------------------------------------------------
+
+    def num_free(self, support: Support) -> int:
+        """Σ over actions of the rank of their free columns."""
+        return self.design.num_free(self.space.free(support))
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the second moment matrix of the features is non-singular; every action was played."""
+        return self.design.full_rank
+
+    def information(self) -> np.ndarray:
+        """F̂ at the full fit, a mean over pairs, in raw coordinates [d, d]."""
+        jacobian = self.design.to_standardised(np.eye(self.space.num_parameters).reshape(-1, *self.space.weights(self._theta).shape))
+        flat = jacobian.reshape(self.space.num_parameters, -1)
+        return flat @ (self._curvature / self.design.total_weight) @ flat.T
+
+
+class RestrictedBatch:
+    """Restricted fits side by side: one evaluation of all that are still open is one pass over the rows.
+
+    Steps are preconditioned by H(θ̂) + [H_s(θ) − H_s(θ̂)], the full fit's Hessian corrected on a sample of rows for the
+    way to θ. Where thresholds are given, a fit stops as soon as it is certain on which side of its threshold it ends:
+    a feasible point already above it, or one whose remaining gain cannot reach it.
+    """
+
+    def __init__(
+        self, likelihood: BoltzmannLikelihood, supports: Sequence[Support], thresholds: np.ndarray | None = None
+    ) -> None:
+        self.likelihood, self.thresholds = likelihood, thresholds
+        self.free = [likelihood.space.free(support) for support in supports]
+        self.thetas = np.array([self._start(free) for free in self.free]).reshape(len(supports), -1)
+        self.values = np.full(len(supports), -np.inf)
+        self.gradients = np.zeros_like(self.thetas)
+        self.converged = np.zeros(len(supports), dtype=bool)
+        self.decided = np.zeros(len(supports), dtype=bool)
+
+    def _start(self, free: np.ndarray) -> np.ndarray:
+        """The minimiser of the quadratic model at θ̂ inside Θ_I: θ̂_f + H_ff⁻¹ H_fz (θ̂_z − fixed_z)."""
+        theta, curvature, fixed = self.likelihood._theta, self.likelihood._curvature, self.likelihood._fixed
+        start = np.where(free, theta, fixed)
+        pull = curvature[np.ix_(free, ~free)] @ (theta - fixed)[~free]
+        start[free] += newton_step(curvature[np.ix_(free, free)], pull)[0]
+        return start
+
+    def run(self, max_passes: int = 30, width: int = 256) -> None:
+        """Passes over the rows until every fit has converged or is decided."""
+        for first in range(0, len(self.free), width):
+            self._run(np.arange(first, min(first + width, len(self.free))), max_passes)
+
+    def _run(self, active: np.ndarray, max_passes: int) -> None:
+        proposals, steps = self.thetas[active].copy(), np.zeros((len(active), self.thetas.shape[1]))
+        for _ in range(max_passes):
+            values, gradients = self.likelihood.rows.evaluate(proposals)
+            worse = values < self.values[active] - 1e-12 * np.abs(values)
+            better = active[~worse]
+            self.thetas[better], self.values[better] = proposals[~worse], values[~worse]
+            self.gradients[better] = gradients[~worse]
+            steps[worse] /= 4
+            for j in np.flatnonzero(~worse):
+                steps[j] = self._step(active[j])
+            open_ = ~(self.converged[active] | self.decided[active])
+            active, steps = active[open_], steps[open_]
+            if not len(active):
+                return
+            proposals = self.thetas[active] + steps
+
+    def _step(self, i: int) -> np.ndarray:
+        free = self.free[i]
+        step = np.zeros(len(free))
+        step[free], gain = newton_step(self._preconditioner(self.thetas[i])[np.ix_(free, free)], self.gradients[i, free])
+        self.converged[i] = gain <= max(TOLERANCE, 1e-15 * abs(self.values[i]))
+        if self.thresholds is not None:
+            above = self.values[i] >= self.thresholds[i]
+            # ½g'H⁻¹g is the gain to second order; twice that, and the same again for a sampled Hessian, is safe near the top.
+            below = gain < 0.05 and self.values[i] + 4 * gain < self.thresholds[i]
+            self.decided[i] = above or below
+        return step
+
+    def _preconditioner(self, theta: np.ndarray) -> np.ndarray:
+        sample = self.likelihood.sample
+        if sample is None:
+            return self.likelihood.rows.hessian(theta)
+        scale = self.likelihood.rows.total_weight / sample.total_weight
+        here = sample.hessian(theta) * scale
+        corrected = self.likelihood._curvature + here - self._sample_curvature * scale
+        return corrected if np.linalg.eigvalsh(corrected)[0] > 0 else here
+
+    @cached_property
+    def _sample_curvature(self) -> np.ndarray:
+        assert self.likelihood.sample is not None
+        return self.likelihood.sample.hessian(self.likelihood._theta)
+
+
+def _functions(rows: SoftmaxRows):  # type: ignore[no-untyped-def]
+    """(value and gradient at one θ, Hessian), as Newton wants them."""
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        values, gradients = rows.evaluate(theta[None])
+        return float(values[0]), gradients[0]
+
+    return evaluate, rows.hessian

@@ -1,0 +1,89 @@
+"""The design matrix Φ behind a fit: standardised columns, their correlations and their rank."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from policyspace.likelihood.chunks import sum_over_chunks
+from policyspace.policies.base import ExponentialFamily
+
+COLLINEAR = 1e-11
+"""A column is a combination of others when they leave less than this share of its variance unexplained."""
+
+
+class Design:
+    """Columns of φ(s) centred (where an intercept can absorb it) and scaled, which no likelihood ratio notices."""
+
+    def __init__(self, space: ExponentialFamily, features: np.ndarray, weights: np.ndarray | None) -> None:
+        self.intercept = space.intercept
+        self.num_rows = len(space.row_names)
+        num_columns = features.shape[1]
+        self.total_weight = float(len(features) if weights is None else weights.sum())
+        self.mean = np.zeros(num_columns)
+        if self.intercept:
+            self.mean = (features.mean(axis=0) if weights is None else weights @ features / self.total_weight) + 0.0
+
+        def moment(rows: slice) -> tuple[np.ndarray]:
+            block = features[rows] - self.mean
+            return (block.T @ (block if weights is None else block * weights[rows, None]),)
+
+        (self.second_moment,) = sum_over_chunks(moment, len(features), 65536)
+        spread = np.sqrt(np.diag(self.second_moment) / self.total_weight)
+        # Rounding of a large mean must not pass for variance.
+        real = spread > 1e-12 * np.maximum(np.abs(self.mean), np.finfo(float).tiny)
+        self.constant = ~real
+        self.scale = np.where(real, spread, 1.0)
+        self._inverse_scale = np.where(real, 1.0 / self.scale, 0.0)
+        self.correlation = self.second_moment / self.total_weight / np.outer(self.scale, self.scale)
+        self.correlation[self.constant] = self.correlation[:, self.constant] = 0.0
+        self.rank = lru_cache(maxsize=None)(self._rank)
+
+    def standardise(self, features: np.ndarray) -> np.ndarray:
+        """Raw features [c, q'] → rows of Φ with the constant in front, as the fits see them [c, q]."""
+        block = np.empty((len(features), features.shape[1] + self.intercept))
+        if self.intercept:
+            block[:, 0] = 1.0
+        own = block[:, self.intercept :]
+        np.subtract(features, self.mean, out=own)
+        own *= self._inverse_scale
+        return block
+
+    def to_standardised(self, weights: np.ndarray) -> np.ndarray:
+        """Weights [..., k, q] of the raw columns → of the standardised ones."""
+        moved = weights.copy()
+        if self.intercept:
+            moved[..., 0] += weights[..., 1:] @ self.mean
+        moved[..., self.intercept :] *= self.scale
+        return moved
+
+    def to_raw(self, weights: np.ndarray) -> np.ndarray:
+        """Weights [..., k, q] of the standardised columns → of the raw ones."""
+        moved = weights.copy()
+        moved[..., self.intercept :] /= self.scale
+        if self.intercept:
+            moved[..., 0] -= moved[..., 1:] @ self.mean
+        return moved
+
+    def _rank(self, columns: frozenset[int]) -> int:
+        """The rank of a set of feature columns, beside the intercept."""
+        chosen = sorted(columns)
+        eigenvalues = np.linalg.eigvalsh(self.correlation[np.ix_(chosen, chosen)]) if chosen else np.empty(0)
+        return int((eigenvalues > COLLINEAR).sum())
+
+    @property
+    def full_rank(self) -> bool:
+        """Whether no column is a combination of others."""
+        return self.rank(frozenset(range(len(self.mean)))) == len(self.mean)
+
+    def num_free(self, free: np.ndarray) -> int:
+        """The rank of the Fisher information on the free coordinates [d]: Σ over rows of the rank of their columns."""
+        mask = free.reshape(self.num_rows, -1)
+        if self.full_rank:
+            return int(mask.sum())
+        own = mask[:, self.intercept :]
+        return int(self.intercept) * self.num_rows + sum(self.rank(frozenset(np.flatnonzero(row))) for row in own)
+
+    def null_space(self) -> np.ndarray:
+        """The combinations [q', r] of standardised feature columns that vanish on these states."""
+        eigenvalues, vectors = np.linalg.eigh(self.correlation)
+        return vectors[:, eigenvalues <= COLLINEAR]

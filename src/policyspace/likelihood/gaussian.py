@@ -1,0 +1,201 @@
+"""The likelihood of the Gaussian linear policy: everything follows from the moment matrix of features and actions."""
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.chunks import sum_over_chunks
+from policyspace.likelihood.design import COLLINEAR, Design
+from policyspace.likelihood.law import ChiSquare, ReferenceLaw, WilksLambda
+from policyspace.likelihood.subsets import residual_blocks
+from policyspace.policies.gaussian import GaussianLinear
+from policyspace.policies.groups import Support
+
+
+class GaussianLikelihood(Likelihood):
+    """Least squares in the metric Σ⁻¹; with an estimated covariance, n·log det of the residual moments.
+
+    Where every group holds whole columns of the weights, the k actions are k responses to the same columns; otherwise
+    (groups of single parameters) the quadratic form θᵀ(Σ⁻¹ ⊗ ΦᵀΦ)θ is one response to k·q columns.
+    """
+
+    space: GaussianLinear
+
+    def __init__(
+        self, space: GaussianLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        self.space, self.num_pairs = space, len(features)
+        self.design = Design(space, features, weights)
+        self._k, self._intercept = len(space.row_names), int(space.intercept)
+        shift = space.weights(space.fixed)[:, self._intercept :]
+        self._center = np.zeros(self._k)
+        if space.intercept:
+            mean = actions.mean(axis=0) if weights is None else np.average(actions, axis=0, weights=weights)
+            self._center = mean - shift @ self.design.mean
+        self._shift = shift
+
+        def moments_of(rows: slice) -> tuple[np.ndarray]:
+            """[[ΦᵀΦ, Φᵀa], [aᵀΦ, aᵀa]] of standardised features and centred actions, a known fixed part taken off."""
+            x = self.design.standardise(features[rows])[:, self._intercept :]
+            joint = np.hstack([x, actions[rows] - features[rows] @ shift.T - self._center])
+            return (joint.T @ (joint if weights is None else joint * weights[rows, None]),)
+
+        (moments,) = sum_over_chunks(moments_of, len(features), 65536)
+        self._whole_columns = all(self._holds_whole_columns(g.indices) for g in space.groups)
+        if space.estimated:
+            self._check_estimable(moments)
+        self._matrix, self._num_responses = self._quadratic(moments)
+        self.law: ReferenceLaw = self._law()
+        self.full = self.fit(space.everything)
+
+    def _holds_whole_columns(self, indices: tuple[int, ...]) -> bool:
+        q = len(self.space.column_names)
+        columns = {i % q for i in indices}
+        return len(indices) == self._k * len(columns)
+
+    def _check_estimable(self, moments: np.ndarray) -> None:
+        if not self._whole_columns:
+            raise InputError(
+                "groups of single parameters with an estimated covariance have no exact test for several actions: "
+                "give the covariance, or group by feature."
+            )
+        spare = self.design.total_weight - self.design.num_free(np.ones(self.space.num_parameters, bool)) / self._k
+        if spare < self._k:
+            raise InputError(
+                f"{self.num_pairs} rows are too few to estimate a covariance beside {len(self.design.mean)} features: "
+                "give the covariance, collect more rows, or use fewer features."
+            )
+
+    def _quadratic(self, moments: np.ndarray) -> tuple[np.ndarray, int]:
+        """The moment matrix with responses so that the deviance is its trace (or n log det, if estimated)."""
+        p = len(self.design.mean)
+        if self._whole_columns:
+            matrix = moments.copy()
+            if not self.space.estimated:
+                whiten = np.linalg.inv(np.linalg.cholesky(self.space.covariance))
+                matrix[:, p:] = matrix[:, p:] @ whiten.T
+                matrix[p:, :] = whiten @ matrix[p:, :]
+            return matrix, self._k
+        precision = self.space.precision
+        matrix = np.empty((self._k * p + 1, self._k * p + 1))
+        matrix[:-1, :-1] = np.kron(precision, moments[:p, :p])
+        matrix[-1, :-1] = matrix[:-1, -1] = (precision @ moments[p:, :p]).ravel()
+        matrix[-1, -1] = np.sum(precision * moments[p:, p:])
+        return matrix, 1
+
+    def _law(self) -> ReferenceLaw:
+        if not self.space.estimated:
+            return ChiSquare()
+        rank = self.design.rank(frozenset(range(len(self.design.mean)))) + self._intercept
+        return WilksLambda(self.design.total_weight, rank, self._k)
+
+    def _coordinates(self, indices: tuple[int, ...]) -> list[int]:
+        """The rows of the moment matrix that belong to parameters θ (the intercept has none: it is projected out)."""
+        q, p = len(self.space.column_names), len(self.design.mean)
+        own = [(i // q, i % q - self._intercept) for i in indices if i % q >= self._intercept]
+        if self._whole_columns:
+            return sorted({column for _, column in own})
+        return [row * p + column for row, column in own]
+
+    def num_free(self, support: Support) -> int:
+        """Σ over actions of the rank of their free columns."""
+        return self.design.num_free(self.space.free(support))
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the second moment matrix of the features is non-singular."""
+        return self.design.full_rank
+
+    def information(self) -> np.ndarray:
+        """F̂ = Σ⁻¹ ⊗ mean φφᵀ, in raw coordinates; an estimated Σ is plugged in."""
+        mean, p = self.design.mean, len(self.design.mean)
+        phi = self.design.second_moment / self.design.total_weight
+        if self._intercept:
+            phi = phi + np.outer(mean, mean)
+            phi = np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], phi]])
+        if not self.space.estimated:
+            return np.kron(self.space.precision, phi)
+        residual = self._residual(list(range(p)))
+        return np.kron(np.linalg.pinv(residual / self.design.total_weight), phi)
+
+    def _residual(self, columns: list[int]) -> np.ndarray:
+        p = len(self._matrix) - self._num_responses
+        x, xy, yy = self._matrix[:p, :p], self._matrix[:p, p:], self._matrix[p:, p:]
+        beta = _solve(x[np.ix_(columns, columns)], xy[columns])
+        return yy - xy[columns].T @ beta
+
+    def _deviance(self, blocks: np.ndarray) -> np.ndarray:
+        """tr(residual moments), or n·log det when the covariance is estimated; blocks are upper triangles [r(r+1)/2, m]."""
+        r = self._num_responses
+        row, column = np.triu_indices(r)
+        if not self.space.estimated:
+            return blocks[row == column].sum(axis=0)
+        square = np.empty((blocks.shape[1], r, r))
+        square[:, row, column] = square[:, column, row] = blocks.T
+        return self.design.total_weight * np.linalg.slogdet(square)[1]
+
+    def fit(self, support: Support) -> Fit:
+        """Weighted least squares on the free columns, solved in standardised coordinates."""
+        space = self.space
+        p = len(self._matrix) - self._num_responses
+        columns = sorted(
+            c for i, g in enumerate(space.groups) if g.always or i in support for c in self._coordinates(g.indices)
+        )
+        x, xy, yy = self._matrix[:p, :p], self._matrix[:p, p:], self._matrix[p:, p:]
+        beta = np.zeros((p, self._num_responses))
+        beta[columns] = _solve(x[np.ix_(columns, columns)], xy[columns])
+        residual = yy - xy.T @ beta
+        gradient = xy[columns] - x[columns] @ beta
+        deviance = float(self._deviance(residual[np.triu_indices(self._num_responses)][:, None])[0])
+        theta = self._raw_theta(beta, support)
+        total = self.design.total_weight
+        if space.estimated:
+            log_likelihood = -0.5 * (deviance - total * self._k * np.log(total) + total * self._k * (np.log(2 * np.pi) + 1))
+            if not np.isfinite(deviance):
+                raise InputError(
+                    "the actions are an exact linear function of the features: no noise is left to estimate the "
+                    "covariance from; give the covariance, or fit a deterministic agent with a known noise level."
+                )
+        else:
+            log_likelihood = -0.5 * (deviance + total * np.linalg.slogdet(2 * np.pi * space.covariance)[1])
+        return Fit(theta, support, log_likelihood, float(np.abs(gradient).max(initial=0.0)), converged=True)
+
+    def _raw_theta(self, beta: np.ndarray, support: Support) -> np.ndarray:
+        space = self.space
+        p = len(self.design.mean)
+        if self._whole_columns:
+            weights = beta.T if space.estimated else np.linalg.cholesky(space.covariance) @ beta.T
+        else:
+            weights = beta.reshape(self._k, p)
+        weights = weights / self.design.scale
+        theta = np.zeros((self._k, p + self._intercept))
+        theta[:, self._intercept :] = weights + self._shift
+        if self._intercept:
+            theta[:, 0] = self._center - weights @ self.design.mean
+        # A coordinate that is not free keeps its fixed value to the bit.
+        return np.where(space.free(support), theta.ravel(), space.fixed)
+
+    def statistics_of_all(self, groups: list[int]) -> np.ndarray:
+        """λ_I for every support of the given groups [2^D], all others free: bit g says whether groups[g] is in."""
+        p = len(self._matrix) - self._num_responses
+        scale = np.ones(len(self._matrix))
+        scale[:p] = np.sqrt(np.maximum(np.diag(self._matrix)[:p], np.finfo(float).tiny))
+        scaled = self._matrix / np.outer(scale, scale)
+        blocks = residual_blocks(scaled, [self._coordinates(self.space.groups[g].indices) for g in groups], self._num_responses)
+        deviance = self._deviance(blocks)
+        deviance -= deviance.min()  # the full support's, up to rounding
+        return deviance
+
+
+def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The least-squares solution; the shortest one where columns are collinear."""
+    if not len(matrix):
+        return np.zeros_like(right)
+    scale = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    unit = matrix / np.outer(scale, scale)
+    eigenvalues, vectors = np.linalg.eigh(unit)
+    kept = eigenvalues > COLLINEAR
+    solution = vectors[:, kept] @ ((vectors[:, kept].T @ (right / scale[:, None])) / eigenvalues[kept, None])
+    if kept.all():  # one step of refinement brings the Gram matrix's rounding down
+        solution += np.linalg.solve(unit, (right - matrix @ (solution / scale[:, None])) / scale[:, None])
+    return solution / scale[:, None]
