@@ -1,11 +1,23 @@
 """Demonstrations: the logged pairs (state, action) of an agent, validated at birth and frozen."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
 import numpy as np
 
+from policyspace.arrays import (
+    MAX_LABELS,
+    as_array,
+    as_floats,
+    as_matrix,
+    as_vector,
+    check_codes,
+    encode,
+    factorise,
+    is_discrete,
+    label_text,
+)
 from policyspace.errors import InputError, nearest
 
 
@@ -30,7 +42,7 @@ class Demonstrations:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        features = _floats(_columns(_array(self.features, "the features"), "the features"), "the features")
+        features = as_matrix(self.features, "the features")
         n, q = features.shape
         if n == 0:
             raise InputError(
@@ -38,21 +50,13 @@ class Demonstrations:
             )
         if q == 0:
             raise InputError("demonstrations need at least one feature, found none: name the columns to test.")
-        names = _names(self.names, [f"x{j}" for j in range(q)], "feature")
-        _check_finite(features, names, "feature")
-        actions = _array(self.actions, "the actions")
-        _check_length(actions, n, "actions")
-        if actions.ndim == 1 and actions.dtype.kind in "biu":
-            actions = actions.astype(np.int64)
-            action_names = _names(self.action_names, [str(a) for a in range(int(actions.max()) + 1)], "action", any)
-            _check_codes(actions, action_names)
-        else:
-            actions = _floats(_columns(actions, "the actions"), "the actions")
-            k = actions.shape[1]
-            action_names = _names(self.action_names, default_action_names(k), "action column")
-            _check_finite(actions, action_names, "action")
-        weights = None if self.weights is None else _weights(self.weights, n)
-        episodes = None if self.episodes is None else _factorise(_array(self.episodes, "the episodes"), n)
+        names = _names(self.names or [f"x{j}" for j in range(q)], "feature")
+        _check_numbers(features, names, "feature")
+        actions, action_names = _actions(self.actions, self.action_names, n)
+        episodes = None if self.episodes is None else factorise(self.episodes, "the episodes")
+        weights = None if self.weights is None else as_floats(as_vector(self.weights, "the weights"), "the weights")
+        _check_length(episodes, n, "episodes")
+        _check_weights(weights, n)
         _check_choice(actions, action_names, weights)
         blocks = {str(name): tuple(inside) for name, inside in self.blocks.items()}
         _check_blocks(blocks, names)
@@ -94,7 +98,7 @@ class Demonstrations:
             raise InputError(
                 f"only discrete actions have a reference, found continuous ones: drop reference={label!r}."
             )
-        name = _text(label)
+        name = label_text(label)
         if name not in self.action_names:
             raise InputError(f"the reference '{name}' is no action: {nearest(name, self.action_names)}.")
         order = [*(a for a, other in enumerate(self.action_names) if other != name), self.action_names.index(name)]
@@ -120,13 +124,13 @@ class Demonstrations:
         `discrete` says otherwise. Labels are sorted and the last is the reference, unless `reference` names another.
         `action_names` gives the order of the labels, or names for the codes 0, 1, ….
         """
-        array = _array(actions, "the actions")
+        array = as_array(actions, "the actions")
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
-        if _is_discrete(array, discrete):
-            array, labels = _encode(array, action_names, trusted=discrete is True)
+        if is_discrete(array, discrete):
+            array, labels = encode(array, action_names, trusted=discrete is True)
         else:
-            array = _floats(_columns(array, "the actions"), "the actions")
+            array = as_matrix(array, "the actions")
             labels = tuple(action_names or ())
         made = cls(
             features,
@@ -182,42 +186,17 @@ def default_action_names(k: int) -> list[str]:
     return ["action"] if k == 1 else [f"action_{a}" for a in range(k)]
 
 
-def _array(values: Any, what: str) -> np.ndarray:
-    if np.ma.is_masked(values):
-        raise InputError(f"{what} must not miss any value, found masked entries: drop or fill these rows.")
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-        raise InputError(f"{what} must be rows of the same length, found a ragged or unreadable array.") from error
-    if array.ndim not in (1, 2):
-        raise InputError(f"{what} must be an array with one row a pair, found {array.ndim} dimensions: reshape it.")
-    return array
+def _names(given: Sequence[Any], what: str) -> tuple[str, ...]:
+    names = tuple(str(name) for name in given)
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"every {what} needs a name of its own, found '{twice}' twice: rename one.")
+    return names
 
 
-def _columns(array: np.ndarray, what: str) -> np.ndarray:
-    array = array[:, None] if array.ndim == 1 else array
-    if array.shape[1] == 0 and len(array):
-        raise InputError(f"{what} must have at least one column, found none.")
-    return array
-
-
-def _floats(array: np.ndarray, what: str) -> np.ndarray:
-    """float64, without reading text, dates or complex numbers as numbers."""
-    if array.dtype.kind == "O":
-        for (row, *_), value in np.ndenumerate(array):
-            if not isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
-                found = "a missing value" if value is None else f"{value!r}"
-                raise InputError(f"{what} must be numbers, found {found} in row {row + 1}.")
-    elif array.dtype.kind not in "biuf":
-        raise InputError(f"{what} must be numbers, found an array of type {array.dtype}.")
-    try:
-        with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
-            return array.astype(np.float64)
-    except OverflowError as error:
-        raise InputError(f"{what} must fit in 64-bit floats, found a larger number.") from error
-
-
-def _check_finite(array: np.ndarray, names: Sequence[str], what: str) -> None:
+def _check_numbers(array: np.ndarray, names: tuple[str, ...], what: str) -> None:
+    if len(names) != array.shape[1]:
+        raise InputError(f"there must be one name for each {what}, found {len(names)} names for {array.shape[1]}.")
     bad = ~np.isfinite(array)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
@@ -227,27 +206,37 @@ def _check_finite(array: np.ndarray, names: Sequence[str], what: str) -> None:
         )
 
 
-def _check_length(array: np.ndarray, n: int, what: str) -> None:
-    if len(array) != n:
+def _actions(given: Any, names: tuple[str, ...], n: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Whole numbers [n] are codes of the names; anything else must be numbers [n, k]."""
+    actions = as_array(given, "the actions")
+    _check_length(actions, n, "actions")
+    if actions.ndim == 1 and actions.dtype.kind in "biu":
+        actions = actions.astype(np.int64)
+        size = min(int(actions.max()) + 1, max(n, MAX_LABELS))  # a stray huge code must not make as many names
+        names = _names(names or [str(a) for a in range(size)], "action")
+        check_codes(actions, names)
+        return actions, names
+    actions = as_matrix(actions, "the actions")
+    names = _names(names or default_action_names(actions.shape[1]), "action column")
+    _check_numbers(actions, names, "action")
+    return actions, names
+
+
+def _check_length(array: np.ndarray | None, n: int, what: str) -> None:
+    if array is not None and len(array) != n:
         raise InputError(f"{what} and features must have the same number of rows, found {len(array)} and {n}.")
 
 
-def _names(given: Iterable[Any], default: list[str], what: str, fits: Any = None) -> tuple[str, ...]:
-    """Unique names, as many as the default ones; `fits=any` allows more."""
-    names = tuple(str(name) for name in given) or tuple(default)
-    if len(names) != len(default) and (fits is None or len(names) < len(default)):
-        raise InputError(f"there must be one name for each {what}, found {len(names)} names for {len(default)}.")
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InputError(f"every {what} needs a name of its own, found '{twice}' twice: rename one.")
-    return names
-
-
-def _check_codes(codes: np.ndarray, names: tuple[str, ...]) -> None:
-    bad = (codes < 0) | (codes >= len(names))
+def _check_weights(weights: np.ndarray | None, n: int) -> None:
+    if weights is None:
+        return
+    _check_length(weights, n, "weights")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"action codes must be 0 to {len(names) - 1}, found {codes[row]} in row {row + 1}.")
+        raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}.")
+    if not weights.any():
+        raise InputError("at least one weight must be positive, found only zeros.")
 
 
 def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None) -> None:
@@ -260,117 +249,18 @@ def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarr
 
 
 def _check_blocks(blocks: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> None:
-    inside = [name for members in blocks.values() for name in members]
+    owner: dict[str, str] = {}
     for block, members in blocks.items():
         if block in names:
             raise InputError(f"a block needs a name of its own, found '{block}', which is a feature: rename one.")
         if not members:
             raise InputError(f"block '{block}' must hold at least one feature, found none.")
-    for name in inside:
-        if name not in names:
-            raise InputError(f"a block holds '{name}', which is no feature: {nearest(name, names)}.")
-        if inside.count(name) > 1:
-            raise InputError(f"a feature belongs to at most one block, found '{name}' twice.")
-
-
-def _weights(given: Any, n: int) -> np.ndarray:
-    weights = _floats(_array(given, "the weights"), "the weights").squeeze()
-    weights = weights.reshape(-1) if weights.ndim == 0 else weights
-    if weights.ndim != 1:
-        raise InputError(f"the weights must be one number a row, found shape {weights.shape}.")
-    _check_length(weights, n, "weights")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}.")
-    if not weights.any():
-        raise InputError("at least one weight must be positive, found only zeros.")
-    return weights
-
-
-def _factorise(labels: np.ndarray, n: int) -> np.ndarray:
-    """Any labels as 0, 1, … in the order in which they first appear."""
-    _check_length(labels, n, "episodes")
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    if labels.ndim != 1:
-        raise InputError(f"the episodes must be one label a row, found shape {labels.shape}.")
-    missing = labels == None if labels.dtype.kind == "O" else labels != labels  # noqa: E711
-    if missing.any():
-        raise InputError(f"every row needs an episode, found none in row {int(np.argmax(missing)) + 1}.")
-    try:
-        _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    except TypeError as error:
-        raise InputError("the episodes must be labels of one kind, found a mixture: use text or numbers.") from error
-    return np.argsort(np.argsort(first))[inverse]
-
-
-def _is_discrete(array: np.ndarray, discrete: bool | None) -> bool:
-    if array.ndim == 2:
-        if discrete or (discrete is None and array.dtype.kind != "f"):
-            raise InputError(
-                f"discrete actions must be one column, found {array.shape[1]} columns of type {array.dtype}: "
-                "choose one, or say discrete=False if they are numbers."
-            )
-        return False
-    return array.dtype.kind not in "fcmMV" if discrete is None else discrete
-
-
-def _encode(actions: np.ndarray, names: Sequence[str] | None, trusted: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Codes and the labels they stand for."""
-    actions = _labels(actions)
-    levels, codes = np.unique(actions, return_inverse=True)
-    found = [_text(level) for level in levels]
-    n, distinct = len(actions), len(found)
-    if not trusted and distinct > 100 and distinct > n / 10:
-        raise InputError(
-            f"the action has {distinct} distinct values in {n} rows, too many to be labels: it looks continuous, "
-            "so pass policy gaussian, or choose another column."
-        )
-    if names is None:
-        return codes, tuple(found)
-    names = tuple(str(name) for name in names)
-    if actions.dtype.kind in "iu" and not set(found) <= set(names):
-        _check_codes(actions, names)  # not labels, so codes of the names
-        codes, found = actions, [names[a] for a in levels]
-    else:
-        for label in found:
-            if label not in names:
-                raise InputError(f"the action '{label}' is not among the action names: {nearest(label, names)}.")
-        codes = np.array([names.index(label) for label in found])[codes]
-    for name in names:
-        if name not in found:
-            raise InputError(
-                f"the action '{name}' is never played, so it has no finite parameters: drop it from the action names."
-            )
-    return codes, names
-
-
-def _labels(actions: np.ndarray) -> np.ndarray:
-    """Whole numbers, booleans or text; floats only if they are whole."""
-    kind = actions.dtype.kind
-    if kind == "f":
-        bad = ~(np.isfinite(actions) & (actions == np.round(actions)) & (np.abs(actions) < 2**53))
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(
-                f"discrete actions must be labels or whole numbers, found {actions[row]} in row {row + 1}."
-            )
-        return actions.astype(np.int64)
-    if kind == "O":
-        for row, value in enumerate(actions):
-            if not isinstance(value, str | bool | int | np.integer | np.bool_):
-                found = "a missing value" if value is None else f"{value!r}"
-                raise InputError(f"discrete actions must be labels or whole numbers, found {found} in row {row + 1}.")
-        if len({isinstance(value, str) for value in actions}) > 1:
-            raise InputError("discrete actions must be all text or all numbers, found a mixture.")
-    elif kind not in "biuUS":
-        raise InputError(f"actions must be labels or numbers, found an array of type {actions.dtype}.")
-    return np.char.decode(actions, "utf-8") if kind == "S" else actions
-
-
-def _text(label: Any) -> str:
-    whole = isinstance(label, float | np.floating) and float(label).is_integer()
-    return str(int(label)) if whole else str(label)
+        for name in members:
+            if name not in names:
+                raise InputError(f"block '{block}' holds '{name}', which is no feature: {nearest(name, names)}.")
+            if name in owner:
+                raise InputError(f"a feature belongs to one block, found '{name}' in '{owner[name]}' and '{block}'.")
+            owner[name] = block
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
