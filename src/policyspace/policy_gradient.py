@@ -1,0 +1,103 @@
+"""G(PO)MDP: the gradient of the expected return from trajectories, of the same world or of another configuration.
+
+With cumulative scores S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) and the importance weights w_{i,t} of ω against ω₀
+(1 when ω = ω₀), each decision t gives mean_i w_{i,t} S_{i,t} ⊙ (γ^t r_{i,t} − b_t), and the gradient is their sum
+(Appendix B). The baseline has the least variance for each step and component, b_t = Σ_i (w S)² γ^t r / Σ_i (w S)².
+"""
+
+from typing import Any
+
+from policyspace.jax_setup import jax, jnp
+from policyspace.policies.base import ExponentialFamily, PolicySpace
+from policyspace.policies.neural import Network
+from policyspace.trajectories import Trajectories
+
+Array = Any  # a JAX array
+
+
+def policy_gradient(
+    space: PolicySpace,
+    theta: Array,
+    trajectories: Trajectories,
+    discount: float,
+    log_weights: Array | None = None,
+    baseline: bool = True,
+) -> Array:
+    """∇̂_θ J(θ) [d] from trajectories of π_θ; with `log_weights` [m, T+1] of a new ω, the gradient in that world.
+
+    ∇̂J = (1/m) Σ_i Σ_t w_{i,t} S_{i,t} ⊙ (γ^t r_{i,t} − b_t). For a linear space nothing larger than [m, d] is kept.
+    """
+    left, right = _score_factors(space, theta, trajectories)
+    steps = [jnp.moveaxis(factor, 0, -1) for factor in (left, right)]
+    rewards, weights = _decisions(trajectories, discount, log_weights)
+
+    def step(carry: Any, decision: Any) -> Any:
+        scores, gradient = carry
+        u, phi, reward, weight = decision
+        scores = scores + (u[:, None, :] * phi[None, :, :]).reshape(scores.shape)
+        return (scores, gradient + _one_decision(scores, reward, weight, baseline)), None
+
+    size = space.num_parameters
+    start = (jnp.zeros((size, trajectories.num_episodes)), jnp.zeros(size))
+    (_, gradient), _ = jax.lax.scan(step, start, (*steps, rewards.T, None if weights is None else weights.T))
+    return gradient
+
+
+def cumulative_scores(space: PolicySpace, theta: Array, trajectories: Trajectories) -> Array:
+    """S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) [m, T, d]; after an episode's end it stays what it was."""
+    left, right = _score_factors(space, theta, trajectories)
+    scores = left[..., :, None] * right[..., None, :]
+    return jnp.cumsum(scores.reshape(*scores.shape[:2], -1), axis=1)
+
+
+def gradient_from_scores(
+    scores: Array, trajectories: Trajectories, discount: float, log_weights: Array | None = None, baseline: bool = True
+) -> Array:
+    """The same ∇̂J [d] from cumulative scores [m, T, d] at hand: they do not change with ω, only the weights do."""
+    rewards, weights = _decisions(trajectories, discount, log_weights)
+
+    def decision(score: Array, reward: Array, weight: Array | None) -> Array:
+        return _one_decision(score.T, reward, weight, baseline)
+
+    return jnp.sum(jax.vmap(decision, 1)(scores, rewards, weights), axis=0)
+
+
+def _one_decision(scores: Array, reward: Array, weight: Array | None, baseline: bool) -> Array:
+    """mean_i w S ⊙ (γ^t r − b) [d] at one step t, from scores [d, m]; b = Σ (w S)² γ^t r / Σ (w S)²."""
+    weighted = scores if weight is None else scores * weight
+    total = weighted @ reward
+    if baseline:
+        squares = weighted * weighted
+        power = jnp.sum(squares, axis=1)
+        # A parameter without any score yet has no baseline, and needs none.
+        b = jnp.where(power > 0, squares @ reward, 0.0) / jnp.where(power > 0, power, 1.0)
+        total = total - b * jnp.sum(weighted, axis=1)
+    return total / reward.shape[0]
+
+
+def _decisions(trajectories: Trajectories, discount: float, log_weights: Array | None) -> tuple[Array, Array | None]:
+    """γ^t r_{i,t} [m, T], and the weight w_{i,t} [m, T] of everything up to the state that step t leads to."""
+    rewards = trajectories.rewards * discount ** jnp.arange(trajectories.rewards.shape[1])
+    return rewards, None if log_weights is None else jnp.exp(log_weights[:, 1:])
+
+
+def _score_factors(space: PolicySpace, theta: Array, trajectories: Trajectories) -> tuple[Array, Array]:
+    """∇log π_θ(a|s) = u ⊗ φ as its two factors [m, T, k] and [m, T, q]; u is 0 after an episode's end.
+
+    A linear policy has u = u(a) − E[u] and φ the design; any other has its whole score as u, and φ = 1.
+    """
+    theta, features, actions = jnp.asarray(theta), jnp.asarray(trajectories.features), jnp.asarray(trajectories.actions)
+    if isinstance(space, ExponentialFamily):
+        left = space.action_statistic(actions) - space.cumulant_gradient(space.natural(theta, features))
+        right = space.design(features)
+    else:
+        left, right = _score(space, theta, features, actions), jnp.ones((*features.shape[:2], 1))
+    return jnp.where(jnp.asarray(trajectories.mask)[..., None], left, 0.0), right
+
+
+def _score(space: PolicySpace, theta: Array, features: Array, actions: Array) -> Array:
+    """The score [m, T, d] as the space says it, or by automatic differentiation of its density."""
+    if isinstance(space, Network):
+        return space.score(theta, features, actions)
+    per_sample = jax.vmap(jax.vmap(jax.grad(space.log_prob), (None, 0, 0)), (None, 0, 0))
+    return per_sample(theta, features, actions)
