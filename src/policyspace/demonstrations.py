@@ -165,7 +165,8 @@ class Demonstrations:
         table = Table.of(frame)
         chosen = [action] if isinstance(action, str) else list(action)
         others = [name for name in (episode, weight) if name is not None]
-        wanted = table.roles(chosen, None if features is None else list(features), others)
+        listed = [features] if isinstance(features, str) else features
+        wanted = table.roles(chosen, None if listed is None else list(listed), others)
         columns, names, blocks = table.features(wanted)
         return cls.from_arrays(
             columns,

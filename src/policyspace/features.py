@@ -37,6 +37,8 @@ class Table:
 
     def roles(self, action: list[str], features: list[str] | None, others: list[str]) -> list[str]:
         """The feature columns, every name being known and in one role only."""
+        if not self.frame.height:
+            raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
         if not action:
             raise InputError("the action needs at least one column, found none.")
         taken = [*action, *others]
@@ -48,9 +50,9 @@ class Table:
         for name in all_roles:
             if all_roles.count(name) > 1:
                 raise InputError(f"every column has one role, found '{name}' in two: name it once.")
-        if features is None and "" in rest:
-            place = self.frame.columns.index("") + 1
-            raise InputError(f"column {place} has no name, so it may be a row index: name it, or name the features.")
+        index = next((name for name in rest if name == "" or name.startswith("__index_level_")), None)
+        if features is None and index is not None:
+            raise InputError(f"column '{index}' has no name of its own and may be a row index: name the features.")
         if not rest:
             raise InputError("at least one column must be a feature, found none besides the action: name the features.")
         return rest
