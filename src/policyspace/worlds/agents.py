@@ -1,0 +1,273 @@
+"""Agents that learn in a world, inside the policy space that they control: G(PO)MDP with Adam."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import optax
+
+from policyspace.confmdp import Array, Configuration, ConfMDP, Key, rollout
+from policyspace.errors import InputError, nearest
+from policyspace.jax_setup import jax, jnp
+from policyspace.policies import PolicySpace, Support
+from policyspace.policy_gradient import policy_gradient
+from policyspace.trajectories import Trajectories
+
+CHUNK = 10
+"""Learning steps that run as one compiled call: between calls progress is told, and Ctrl-C is heard."""
+
+ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
+
+Stop = Callable[[np.ndarray], bool]
+"""Whether the learning curve so far is reason enough to stop."""
+Progress = Callable[[int, int, np.ndarray], None]
+"""Told after every chunk: the steps done, the steps wanted, the learning curve so far."""
+
+
+@final
+@dataclass(frozen=True)
+class Learning:
+    """How agents of a world learn: steps, episodes a step, Adam's rate, and the interval of the starting weights."""
+
+    num_steps: int
+    num_episodes: int
+    learning_rate: float
+    start: tuple[float, float] = (0.0, 0.0)
+
+
+LEARNING = {
+    "gridworld": Learning(200, 250, 0.1),
+    "continuous-gridworld": Learning(100, 100, 0.1),
+    "minigolf": Learning(1000, 100, 0.001, (0.0, 0.1)),
+    "car": Learning(100, 50, 0.03, (-0.01, 0.01)),
+}
+"""The paper's settings, and where it gives none or they do not learn, ours."""
+OTHER_WORLDS = Learning(200, 250, 0.05, (-0.01, 0.01))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Agent:
+    """π_θ as it was learned in a world at ω; parameters outside `controls` are exactly at their fixed values."""
+
+    world: str
+    space: PolicySpace
+    controls: tuple[str, ...]  # the groups that it controls, the paper's I*, by name
+    theta: np.ndarray  # [d]
+    configuration: dict[str, np.ndarray]
+    learning_curve: np.ndarray  # the mean discounted return before each learning step
+    seed: int | None = None
+
+    @property
+    def support(self) -> Support:
+        """I* as indices of groups."""
+        return support_of(self.space, self.controls)
+
+    def act(self, world: ConfMDP, configuration: Configuration, key: Key, num_episodes: int) -> Trajectories:
+        """Episodes of the agent in its world at ω."""
+        return rollout(world, self.space, self.theta, configuration, key, num_episodes)
+
+
+def learn(
+    world: ConfMDP,
+    space: PolicySpace | None = None,
+    controls: Iterable[str] | None = None,
+    configuration: Mapping[str, Any] | None = None,
+    key: Key | int = 0,
+    num_steps: int | None = None,
+    num_episodes: int | None = None,
+    learning_rate: float | None = None,
+    start: np.ndarray | None = None,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> Agent:
+    """An agent that climbs J_ω(θ) inside Θ_{I*}: θ ← θ + Adam(∇̂J), for `num_steps` or until `stop` says so.
+
+    What is not given is the world's: its policy space, the controls and the configuration of its defaults, the
+    learning settings of `LEARNING`. `start` is a θ to go on from. Calls that share world and space objects share the
+    compiled code, whatever the controls, the configuration and the numbers.
+    """
+    space = world.policy_space() if space is None else space
+    owned = [world.true_controls if controls is None else controls]
+    omega = [world.default_configuration() if configuration is None else configuration]
+    settings = _settings(world, num_steps, num_episodes, learning_rate)
+    return _learn(world, space, owned, omega, [key], settings, start, stop, progress, one=True)[0]
+
+
+def learn_many(
+    world: ConfMDP,
+    space: PolicySpace,
+    controls: Sequence[Iterable[str]],
+    configurations: Sequence[Mapping[str, Any]],
+    keys: Sequence[Key | int],
+    num_steps: int | None = None,
+    num_episodes: int | None = None,
+    learning_rate: float | None = None,
+    start: np.ndarray | None = None,
+    progress: Progress | None = None,
+) -> list[Agent]:
+    """Several agents at once, each with its own controls, configuration and key; `start` [d] or [agents, d]."""
+    if not len(controls) == len(configurations) == len(keys) > 0:
+        raise InputError(
+            f"as many controls as configurations and keys are needed, found {len(controls)}, {len(configurations)} "
+            f"and {len(keys)}."
+        )
+    settings = _settings(world, num_steps, num_episodes, learning_rate)
+    return _learn(world, space, controls, configurations, keys, settings, start, None, progress, one=False)
+
+
+def reached(target: float, window: int = 10) -> Stop:
+    """Stop once the mean return of the last `window` steps is at least `target`."""
+    return lambda curve: len(curve) >= window and float(curve[-window:].mean()) >= target
+
+
+def plateau(patience: int = 50, tolerance: float = 0.01) -> Stop:
+    """Stop once `patience` steps gain no more than the part `tolerance` of everything gained before them."""
+
+    def flat(curve: np.ndarray) -> bool:
+        if len(curve) < 3 * patience:
+            return False
+        first, before, now = (
+            float(part.mean()) for part in (curve[:10], curve[-2 * patience : -patience], curve[-patience:])
+        )
+        return now - before <= tolerance * max(before - first, 0.0)
+
+    return flat
+
+
+def support_of(space: PolicySpace, names: Iterable[str]) -> Support:
+    """The support I that names stand for; an unknown name is an error that tells the nearest one."""
+    known = {group.name: i for i, group in enumerate(space.groups)}
+    support = []
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no feature '{name}' to control: {nearest(name, space.named(space.everything))}."
+            )
+        support.append(known[name])
+    return frozenset(support) | {i for i, group in enumerate(space.groups) if group.always}
+
+
+class _Learner(NamedTuple):
+    """What one step hands to the next."""
+
+    theta: Array
+    moments: Any
+
+
+def _advance(
+    world: ConfMDP,
+    space: PolicySpace,
+    num_episodes: int,
+    learner: _Learner,
+    key: Key,
+    free: Array,
+    configuration: Configuration,
+    learning_rate: Array,
+    first: Array,
+    count: Array,
+) -> tuple[_Learner, Array]:
+    """`count` ≤ CHUNK learning steps from step `first` on, and the mean return before each."""
+
+    def step(i: Array, carry: tuple[_Learner, Array]) -> tuple[_Learner, Array]:
+        (theta, moments), curve = carry
+        # The key of a step depends on its number alone, not on how steps are cut into chunks.
+        episodes = rollout(world, space, theta, configuration, jax.random.fold_in(key, first + i), num_episodes)
+        gradient = policy_gradient(space, theta, episodes, world.discount)
+        ascent, moments = ADAM.update(jnp.where(free, gradient, 0.0), moments)
+        curve = curve.at[i].set(jnp.mean(episodes.returns(world.discount)))
+        return _Learner(jnp.where(free, theta + learning_rate * ascent, theta), moments), curve
+
+    return jax.lax.fori_loop(0, count, step, (learner, jnp.zeros(CHUNK)))
+
+
+_one = jax.jit(_advance, static_argnums=(0, 1, 2))
+_many = jax.jit(
+    lambda world, space, num_episodes, *state: jax.vmap(
+        lambda *one: _advance(world, space, num_episodes, *one), (0, 0, 0, 0, None, None, None)
+    )(*state),
+    static_argnums=(0, 1, 2),
+)
+
+
+def _learn(
+    world: ConfMDP,
+    space: PolicySpace,
+    controls: Sequence[Iterable[str]],
+    configurations: Sequence[Mapping[str, Any]],
+    keys: Sequence[Key | int],
+    settings: Learning,
+    start: np.ndarray | None,
+    stop: Stop | None,
+    progress: Progress | None,
+    one: bool,
+) -> list[Agent]:
+    """The loop over chunks, for one agent (compiled without a leading axis) or many."""
+    supports = [support_of(space, names) for names in controls]
+    omegas = [world.check_configuration(configuration) for configuration in configurations]
+    randomness = [jax.random.split(jax.random.key(key) if isinstance(key, int) else key) for key in keys]
+    free = np.stack([space.free(support) for support in supports])
+    theta = np.where(free, _starts(space, settings, start, [pair[0] for pair in randomness]), space.fixed)
+
+    omega = jax.tree.map(lambda *values: jnp.stack(values), *omegas)
+    state = (jnp.asarray(theta), jnp.stack([pair[1] for pair in randomness]), jnp.asarray(free), omega)
+    theta, key, mask, omega = jax.tree.map(lambda leaf: leaf[0], state) if one else state
+    learner = _Learner(theta, ADAM.init(theta) if one else jax.vmap(ADAM.init)(theta))
+    advance, curves, done = _one if one else _many, np.zeros((len(keys), 0)), 0
+    while done < settings.num_steps and not (stop is not None and stop(curves[0])):
+        count = min(CHUNK, settings.num_steps - done)
+        learner, curve = advance(
+            world, space, settings.num_episodes, learner, key, mask, omega, settings.learning_rate, done, count
+        )
+        curves = np.concatenate([curves, np.atleast_2d(np.asarray(curve))[:, :count]], axis=1)
+        done += count
+        if progress is not None:
+            progress(done, settings.num_steps, curves.mean(axis=0))
+
+    thetas = np.atleast_2d(np.asarray(learner.theta))
+    _check_finite(thetas, settings)
+    return [
+        Agent(
+            world=world.name,
+            space=space,
+            controls=tuple(space.named(support)),
+            theta=thetas[i],
+            configuration={name: np.asarray(value) for name, value in omegas[i].items()},
+            learning_curve=curves[i],
+            seed=keys[i] if isinstance(keys[i], int) else None,
+        )
+        for i, support in enumerate(supports)
+    ]
+
+
+def _starts(space: PolicySpace, settings: Learning, start: np.ndarray | None, keys: list[Key]) -> np.ndarray:
+    """Starting weights [agents, d]: those given, or uniform on the interval of the settings."""
+    shape, (low, high) = (len(keys), space.num_parameters), settings.start
+    if start is None:
+        return np.stack([np.asarray(jax.random.uniform(key, shape[1:], jnp.float64, low, high)) for key in keys])
+    given = np.asarray(start, dtype=np.float64)
+    if given.shape not in (shape, shape[1:]) or not np.isfinite(given).all():
+        raise InputError(f"an agent starts from {shape[1]} finite numbers, found an array of shape {given.shape}.")
+    return np.broadcast_to(given, shape)
+
+
+def _settings(world: ConfMDP, num_steps: int | None, num_episodes: int | None, learning_rate: float | None) -> Learning:
+    usual = LEARNING.get(world.name, OTHER_WORLDS)
+    settings = Learning(
+        usual.num_steps if num_steps is None else num_steps,
+        usual.num_episodes if num_episodes is None else num_episodes,
+        usual.learning_rate if learning_rate is None else learning_rate,
+        usual.start,
+    )
+    if settings.num_steps < 0 or settings.num_episodes < 1 or not 0 < settings.learning_rate < np.inf:
+        raise InputError(
+            "learning needs 0 steps or more, 1 episode a step or more and a positive rate, found "
+            f"{settings.num_steps} steps, {settings.num_episodes} episodes and the rate {settings.learning_rate}."
+        )
+    return settings
+
+
+def _check_finite(thetas: np.ndarray, settings: Learning) -> None:
+    if not np.isfinite(thetas).all():
+        raise InputError(f"learning diverged at the rate {settings.learning_rate:g}: choose a smaller one.")

@@ -1,0 +1,149 @@
+"""Agents in files: one JSON text, readable by people and by any language, never pickled."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policyspace import __version__
+from policyspace.confmdp import ConfMDP
+from policyspace.errors import InputError
+from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
+from policyspace.policies.groups import Group
+from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork
+from policyspace.worlds.agents import Agent, support_of
+
+FORMAT = "policyspace agent 1"
+FAMILIES = {
+    "boltzmann": BoltzmannLinear,
+    "gaussian": GaussianLinear,
+    "boltzmann-network": BoltzmannNetwork,
+    "gaussian-network": GaussianNetwork,
+}
+Writable = BoltzmannLinear | GaussianLinear | BoltzmannNetwork | GaussianNetwork
+
+
+def describe_space(space: PolicySpace) -> dict[str, Any]:
+    """What a policy space is made of, as JSON can hold it: its family and the arguments of its class."""
+    space = _writable(space)
+    described: dict[str, Any] = {"family": next(name for name, kind in FAMILIES.items() if isinstance(space, kind))}
+    if isinstance(space, (BoltzmannLinear, GaussianLinear)):
+        described["intercept"] = space.intercept
+    else:
+        described |= {"hidden": list(space.hidden), "activation": space.activation}
+    if isinstance(space, (GaussianLinear, GaussianNetwork)):
+        described["covariance"] = space.covariance.tolist()
+    return described
+
+
+def save_agent(agent: Agent, path: str | Path) -> None:
+    """An agent into a file: the whole file appears at once, or nothing changes."""
+    space = _writable(agent.space)
+    content = {
+        "format": FORMAT,
+        "version": __version__,
+        "world": agent.world,
+        "controls": list(agent.controls),
+        "configuration": {name: np.asarray(value).tolist() for name, value in agent.configuration.items()},
+        "seed": agent.seed,
+        "policy": describe_space(space),
+        "features": list(space.feature_names),
+        "actions": list(_actions(space)),
+        "groups": [{"name": g.name, "indices": list(g.indices), "always": g.always} for g in space.groups],
+        "fixed": space.fixed.tolist(),
+        "theta": agent.theta.tolist(),
+        "learning_curve": agent.learning_curve.tolist(),
+    }
+    _write_at_once(Path(path), json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def load_agent(path: str | Path, world: ConfMDP | None = None) -> Agent:
+    """The agent in a file; with `world`, it must be one that learned there."""
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read the agent file '{path}': {error.strerror or error}.") from error
+    except ValueError as error:
+        raise InputError(f"'{path}' is not a saved agent: write one with --save-agent.") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"'{path}' is not a saved agent ('{FORMAT}'): write one with --save-agent.")
+    if world is not None and content.get("world") != world.name:
+        raise InputError(
+            f"the agent in '{path}' learned in the world '{content.get('world')}', not in '{world.name}': "
+            "simulate it there, or load another agent."
+        )
+    try:
+        agent = _agent(content)
+        _check(agent, world)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).rstrip(".") if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise InputError(f"the agent file '{path}' is damaged ({reason}): save the agent again.") from error
+    return agent
+
+
+def _writable(space: PolicySpace) -> Writable:
+    if not isinstance(space, Writable):
+        raise InputError(
+            f"a space that can be written to a file is one of {', '.join(FAMILIES)}, found a {type(space).__name__}."
+        )
+    return space
+
+
+def _actions(space: Writable) -> tuple[str, ...]:
+    """The names that the space was given for its actions."""
+    return space.row_names if isinstance(space, GaussianLinear) else space.action_names
+
+
+def _agent(content: dict[str, Any]) -> Agent:
+    """An agent from what its file says."""
+    policy = dict(content["policy"])
+    space = FAMILIES[policy.pop("family")](content["features"], content["actions"], **policy)
+    size = space.num_parameters
+    space.groups = tuple(Group(g["name"], tuple(g["indices"]), g["always"]) for g in content["groups"])
+    space.fixed = np.asarray(content["fixed"], dtype=np.float64)
+    if space.fixed.shape != (size,):
+        raise ValueError(f"its space has {size} parameters, its fixed values have the shape {space.fixed.shape}")
+    return Agent(
+        world=content["world"],
+        space=space,
+        controls=tuple(content["controls"]),
+        theta=np.asarray(content["theta"], dtype=np.float64),
+        configuration={name: np.asarray(v, dtype=np.float64) for name, v in content["configuration"].items()},
+        learning_curve=np.asarray(content["learning_curve"], dtype=np.float64),
+        seed=content["seed"],
+    )
+
+
+def _check(agent: Agent, world: ConfMDP | None) -> None:
+    """What the parts of an agent must agree on."""
+    space, size = agent.space, agent.space.num_parameters
+    support = support_of(space, agent.controls)
+    if sorted(i for group in space.groups for i in group.indices) != list(range(size)):
+        raise ValueError("its groups are no partition of its parameters")
+    if agent.theta.shape != (size,) or not np.isfinite(agent.theta).all():
+        raise ValueError(f"it needs {size} finite parameters")
+    if not np.array_equal(agent.theta[~space.free(support)], space.fixed[~space.free(support)]):
+        raise ValueError("it moves parameters that it does not control")
+    if agent.learning_curve.ndim != 1 or not np.isfinite(agent.learning_curve).all():
+        raise ValueError("its learning curve is not a list of finite numbers")
+    if world is not None:
+        if tuple(_writable(space).feature_names) != tuple(world.feature_names):
+            raise ValueError(f"its features are not those of this {world.name}")
+        if _actions(_writable(space)) != tuple(world.action_names):
+            raise ValueError(f"its actions are not those of this {world.name}")
+        world.check_configuration(agent.configuration)
+
+
+def _write_at_once(path: Path, text: str) -> None:
+    """A new file beside the old one, then its name: nobody ever sees half of it."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write the agent file '{path}': {error.strerror or error}.") from error
+    finally:
+        part.unlink(missing_ok=True)
