@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ReferenceLaw
 from policyspace.policies.base import PolicySpace
 from policyspace.policies.groups import Support
@@ -20,7 +21,9 @@ class Fit:
     log_likelihood: float
     gradient_norm: float
     converged: bool
-    separated: bool = False
+    separated: bool
+    num_free: int  # the rank of the Fisher information on the free coordinates
+    law: ReferenceLaw  # what λ against a larger fit is measured with
 
 
 class Likelihood(ABC):
@@ -28,11 +31,14 @@ class Likelihood(ABC):
 
     space: PolicySpace
     num_pairs: int
+    total_weight: float  # the number of pairs, or what their weights add up to
     law: ReferenceLaw
     full: Fit
+    diverging: np.ndarray  # [d], the coordinates whose maximum-likelihood value is infinite (separation)
+    design: Design | None = None  # of a linear policy
 
     @abstractmethod
-    def fit(self, support: Support) -> Fit:
+    def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
         """The fit inside Θ_I, to convergence."""
 
     @abstractmethod
@@ -56,7 +62,17 @@ class Likelihood(ABC):
         """rank(F) − rank(F restricted to the free coordinates): the number of zeroed scalars, collinear ones aside."""
         return self.num_free(self.space.everything) - self.num_free(support)
 
+    def num_free_of_all(self, groups: Sequence[int]) -> np.ndarray:
+        """`num_free` of every support [2^D] of some groups, all others being in; bit g ⇔ groups[g] is in."""
+        absent = [[g for bit, g in enumerate(groups) if not mask >> bit & 1] for mask in range(2 ** len(groups))]
+        return np.array([self.num_free(self.space.everything.difference(out)) for out in absent])
+
     def adopt(self, restricted: Fit) -> None:
-        """Start the full fit anew from a restricted one that beats it, so that λ is never negative."""
+        """Take over a restricted fit that beats the full one (by rounding, if at all), so that λ is never negative."""
         if restricted.log_likelihood > self.full.log_likelihood:
-            self.full = replace(restricted, support=self.space.everything, separated=self.full.separated)
+            self.full = replace(
+                self.full,
+                theta=restricted.theta,
+                log_likelihood=restricted.log_likelihood,
+                converged=restricted.converged,
+            )

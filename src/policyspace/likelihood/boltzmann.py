@@ -1,25 +1,32 @@
 """The likelihood of the Boltzmann linear policy: batched passes over the rows serve all supports at once."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
 
 from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.chunks import num_workers, single_threaded_blas
 from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ChiSquare
 from policyspace.likelihood.merge import merge_rows
-from policyspace.likelihood.newton import TOLERANCE, maximise, newton_step
+from policyspace.likelihood.newton import maximise, newton_step
 from policyspace.likelihood.separation import diverging_coordinates
 from policyspace.likelihood.softmax import SoftmaxRows
+from policyspace.likelihood.subsets import residual_blocks
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.groups import Support
+
+NEARLY = 1e-6
+"""A gain in log-likelihood so small that the step which promises it need not be checked by another pass."""
 
 
 class BoltzmannLikelihood(Likelihood):
     """Newton for the full fit; restricted fits start one quadratic step from it and take preconditioned steps together."""
 
     space: BoltzmannLinear
+    design: Design
 
     def __init__(
         self, space: BoltzmannLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
@@ -29,6 +36,7 @@ class BoltzmannLikelihood(Likelihood):
             features, actions = merged
             weights = actions.sum(axis=1)
         self.design = Design(space, features, weights)
+        self.total_weight = self.design.total_weight
         self.rows = SoftmaxRows(self.design, features, actions, weights, len(space.row_names))
         self._fixed = self.design.to_standardised(space.weights(space.fixed)).ravel()
         self.full = self._fit_full()
@@ -39,38 +47,42 @@ class BoltzmannLikelihood(Likelihood):
         everything = np.ones(self.space.num_parameters, dtype=bool)
         start = self._fixed
         if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
-            start = maximise(*_functions(self.rows.sample(20_000, seed=1)), start, everything, tolerance=1e-2).theta
+            sample = self.rows.sample(20_000, seed=1)
+            start = maximise(sample.at, sample.hessian, start, everything, tolerance=1e-2).theta
             start = start if np.abs(start).max() < 30 else self._fixed
-        best = maximise(*_functions(self.rows), start, everything)
+        best = maximise(self.rows.at, self.rows.hessian, start, everything)
         self._theta, self._value = best.theta, best.value
-        self._curvature = self.rows.hessian(best.theta)
+        self._curvature = best.hessian
         self.diverging = np.zeros(len(best.theta), dtype=bool)
         if best.creeping:
             self.diverging = diverging_coordinates(self.rows, everything)
         return self._as_fit(best.theta, best.value, best.gradient, best.converged, self.space.everything)
 
-    def _as_fit(
-        self, theta: np.ndarray, value: float, gradient: np.ndarray, converged: bool, support: Support
-    ) -> Fit:
+    def _as_fit(self, theta: np.ndarray, value: float, gradient: np.ndarray, converged: bool, support: Support) -> Fit:
         free = self.space.free(support)
         raw = self.design.to_raw(self.space.weights(theta)).ravel()
         # A coordinate that is not free keeps its fixed value to the bit.
         raw = np.where(free, raw, self.space.fixed)
         norm = float(np.abs(gradient[free]).max(initial=0.0))
-        return Fit(raw, support, float(value), norm, converged, separated=bool(self.diverging[free].any()))
+        separated = bool(self.diverging[free].any())
+        return Fit(raw, support, float(value), norm, converged, separated, self.num_free(support), self.law)
 
     # -- restricted fits ------------------------------------------------------------------------------------------
 
-    def fit(self, support: Support) -> Fit:
-        """The fit inside Θ_I."""
-        return self.fit_many([support])[0]
+    def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
+        """The fit inside Θ_I; a start, where one is given, replaces the one-step start from the full fit."""
+        if start is None:
+            return self.fit_many([support])[0]
+        moved = self.design.to_standardised(self.space.weights(start)).ravel()
+        return self._fit_alone(support, np.where(self.space.free(support), moved, self._fixed))
 
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """The fits inside several Θ_I, each to convergence."""
         if self.diverging.any():
             return [self._fit_alone(support) for support in supports]
         batch = RestrictedBatch(self, supports)
-        batch.run()
+        with single_threaded_blas():
+            batch.run()
         return [
             self._as_fit(batch.thetas[i], batch.values[i], batch.gradients[i], True, support)
             if batch.converged[i]
@@ -80,20 +92,32 @@ class BoltzmannLikelihood(Likelihood):
 
     def _fit_alone(self, support: Support, start: np.ndarray | None = None) -> Fit:
         """Damped Newton with exact Hessians: for separated data, and for whatever the batch could not finish."""
-        best = maximise(*_functions(self.rows), self._fixed if start is None else start, self.space.free(support))
+        best = maximise(
+            self.rows.at, self.rows.hessian, self._fixed if start is None else start, self.space.free(support)
+        )
         return self._as_fit(best.theta, best.value, best.gradient, best.converged, support)
 
-    def exceeds(self, supports: Sequence[Support], thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whether λ_I > c_I, each followed only until that is certain, and an upper bound of λ_I (exact if converged)."""
+    def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of λ_I on one side of its critical value: each fit is followed only until the side is certain."""
+        full = self.full.log_likelihood
         if self.diverging.any():
-            statistics = np.array([2 * (self.full.log_likelihood - f.log_likelihood) for f in self.fit_many(supports)])
-            return statistics > thresholds, statistics
-        batch = RestrictedBatch(self, supports, self.full.log_likelihood - thresholds / 2)
-        batch.run()
-        for i in np.flatnonzero(~batch.converged & ~batch.decided):
-            batch.values[i] = self._fit_alone(supports[i], batch.thetas[i]).log_likelihood
-        statistics = 2 * (self.full.log_likelihood - batch.values)
-        return statistics > thresholds, statistics
+            exact = np.array([2 * (full - fit.log_likelihood) for fit in self.fit_many(supports)])
+            return exact, exact
+        batch = RestrictedBatch(self, supports, full - criticals / 2)
+        with single_threaded_blas():
+            batch.run()
+        for i in np.flatnonzero(~batch.converged & ~batch.decided).tolist():
+            batch.values[i], batch.slack[i] = self._fit_alone(supports[i], batch.thetas[i]).log_likelihood, 0.0
+        return 2 * (full - batch.values - batch.slack), 2 * (full - batch.values)
+
+    def screen(self, groups: Sequence[int]) -> np.ndarray:
+        """The λ of every support [2^D] under the quadratic model at θ̂: cheap, and good for choosing what to fit first."""
+        delta = self._theta - self._fixed
+        scale = np.sqrt(np.maximum(np.diag(self._curvature), np.finfo(float).tiny))
+        unit = self._curvature / np.outer(scale, scale)
+        right = unit @ (delta * scale)
+        matrix = np.block([[unit, right[:, None]], [right[None], np.array([[(delta * scale) @ right]])]])
+        return residual_blocks(matrix, [self.space.groups[g].indices for g in groups], 1)[0]
 
     @cached_property
     def sample(self) -> SoftmaxRows | None:
@@ -107,6 +131,10 @@ class BoltzmannLikelihood(Likelihood):
         """Σ over actions of the rank of their free columns."""
         return self.design.num_free(self.space.free(support))
 
+    def num_free_of_all(self, groups: Sequence[int]) -> np.ndarray:
+        """`num_free` of every support of some groups."""
+        return self.design.num_free_of_all([self.space.groups[g].indices for g in groups])
+
     @property
     def identifiable(self) -> bool:
         """Whether the second moment matrix of the features is non-singular; every action was played."""
@@ -114,7 +142,9 @@ class BoltzmannLikelihood(Likelihood):
 
     def information(self) -> np.ndarray:
         """F̂ at the full fit, a mean over pairs, in raw coordinates [d, d]."""
-        jacobian = self.design.to_standardised(np.eye(self.space.num_parameters).reshape(-1, *self.space.weights(self._theta).shape))
+        jacobian = self.design.to_standardised(
+            np.eye(self.space.num_parameters).reshape(-1, *self.space.weights(self._theta).shape)
+        )
         flat = jacobian.reshape(self.space.num_parameters, -1)
         return flat @ (self._curvature / self.design.total_weight) @ flat.T
 
@@ -137,6 +167,9 @@ class RestrictedBatch:
         self.gradients = np.zeros_like(self.thetas)
         self.converged = np.zeros(len(supports), dtype=bool)
         self.decided = np.zeros(len(supports), dtype=bool)
+        self.slack = np.zeros(len(supports))  # how much more log-likelihood there may still be
+        self._last_gain = np.full(len(supports), np.inf)
+        self._preconditioners: dict[int, np.ndarray] = {}
 
     def _start(self, free: np.ndarray) -> np.ndarray:
         """The minimiser of the quadratic model at θ̂ inside Θ_I: θ̂_f + H_ff⁻¹ H_fz (θ̂_z − fixed_z)."""
@@ -160,8 +193,8 @@ class RestrictedBatch:
             self.thetas[better], self.values[better] = proposals[~worse], values[~worse]
             self.gradients[better] = gradients[~worse]
             steps[worse] /= 4
-            for j in np.flatnonzero(~worse):
-                steps[j] = self._step(active[j])
+            with ThreadPoolExecutor(num_workers()) as pool:
+                steps[~worse] = list(pool.map(self._step, better)) or steps[~worse]
             open_ = ~(self.converged[active] | self.decided[active])
             active, steps = active[open_], steps[open_]
             if not len(active):
@@ -171,16 +204,28 @@ class RestrictedBatch:
     def _step(self, i: int) -> np.ndarray:
         free = self.free[i]
         step = np.zeros(len(free))
-        step[free], gain = newton_step(self._preconditioner(self.thetas[i])[np.ix_(free, free)], self.gradients[i, free])
-        self.converged[i] = gain <= max(TOLERANCE, 1e-15 * abs(self.values[i]))
+        step[free], gain = newton_step(self._preconditioner(i)[np.ix_(free, free)], self.gradients[i, free])
+        self._last_gain[i] = gain
+        if gain <= max(NEARLY, 1e-15 * abs(self.values[i])):
+            # The last step is taken on trust: what it gains is known to a few per cent of itself.
+            self.thetas[i] += step
+            self.values[i] += gain
+            self.converged[i] = True
+            gain = 0.0
         if self.thresholds is not None:
-            above = self.values[i] >= self.thresholds[i]
-            # ½g'H⁻¹g is the gain to second order; twice that, and the same again for a sampled Hessian, is safe near the top.
-            below = gain < 0.05 and self.values[i] + 4 * gain < self.thresholds[i]
-            self.decided[i] = above or below
+            # ½gᵀH⁻¹g is the gain to second order; near the top twice that, and twice again for a sampled Hessian, is safe.
+            self.slack[i] = 4 * gain if gain < 0.05 else np.inf
+            self.decided[i] = (
+                self.values[i] >= self.thresholds[i] or self.values[i] + self.slack[i] < self.thresholds[i]
+            )
         return step
 
-    def _preconditioner(self, theta: np.ndarray) -> np.ndarray:
+    def _preconditioner(self, i: int) -> np.ndarray:
+        if self._last_gain[i] > 0.5:  # less is less than a standard error: the Hessian has hardly moved
+            self._preconditioners[i] = self._corrected_hessian(self.thetas[i])
+        return self._preconditioners[i]
+
+    def _corrected_hessian(self, theta: np.ndarray) -> np.ndarray:
         sample = self.likelihood.sample
         if sample is None:
             return self.likelihood.rows.hessian(theta)
@@ -193,13 +238,3 @@ class RestrictedBatch:
     def _sample_curvature(self) -> np.ndarray:
         assert self.likelihood.sample is not None
         return self.likelihood.sample.hessian(self.likelihood._theta)
-
-
-def _functions(rows: SoftmaxRows):  # type: ignore[no-untyped-def]
-    """(value and gradient at one θ, Hessian), as Newton wants them."""
-
-    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        values, gradients = rows.evaluate(theta[None])
-        return float(values[0]), gradients[0]
-
-    return evaluate, rows.hessian

@@ -4,24 +4,43 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-T = TypeVar("T")
+_limited: ContextVar[bool] = ContextVar("_limited", default=False)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Tall thin products are faster on one BLAS thread; the second core is better spent on the next chunk."""
-    with threadpool_limits(limits=1, user_api="blas"):
+    if _limited.get():
         yield
+        return
+    token = _limited.set(True)
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.reset(token)
+
+
+def num_workers() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def sum_over_chunks(function: Callable[[slice], tuple[Any, ...]], num_rows: int, size: int) -> tuple[Any, ...]:
     """Σ function(chunk) over slices of `size` rows, added up in the order of the rows."""
     chunks = [slice(start, min(start + size, num_rows)) for start in range(0, num_rows, size)]
-    workers = min(len(chunks), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    workers = min(len(chunks), num_workers())
     with single_threaded_blas():
         if workers == 1:
             return _add(map(function, chunks))

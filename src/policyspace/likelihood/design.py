@@ -1,14 +1,13 @@
 """The design matrix Φ behind a fit: standardised columns, their correlations and their rank."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from policyspace.likelihood.chunks import sum_over_chunks
+from policyspace.likelihood.subsets import COLLINEAR, popcounts, ranks_of_all
 from policyspace.policies.base import ExponentialFamily
-
-COLLINEAR = 1e-11
-"""A column is a combination of others when they leave less than this share of its variance unexplained."""
 
 
 class Design:
@@ -82,6 +81,16 @@ class Design:
             return int(mask.sum())
         own = mask[:, self.intercept :]
         return int(self.intercept) * self.num_rows + sum(self.rank(frozenset(np.flatnonzero(row))) for row in own)
+
+    def num_free_of_all(self, groups: Sequence[Sequence[int]]) -> np.ndarray:
+        """`num_free` of every support [2^D] of some groups of coordinates, all other coordinates being free."""
+        q = len(self.mean) + self.intercept
+        if self.full_rank:
+            sizes = [len(group) for group in groups]
+            return q * self.num_rows - sum(sizes) + popcounts(sizes)
+        p = len(self.mean)
+        moved = [[i // q * p + i % q - self.intercept for i in group] for group in groups]
+        return self.intercept * self.num_rows + ranks_of_all(np.kron(np.eye(self.num_rows), self.correlation), moved)
 
     def null_space(self) -> np.ndarray:
         """The combinations [q', r] of standardised feature columns that vanish on these states."""

@@ -1,13 +1,15 @@
 """The likelihood of the Gaussian linear policy: everything follows from the moment matrix of features and actions."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.likelihood.base import Fit, Likelihood
 from policyspace.likelihood.chunks import sum_over_chunks
-from policyspace.likelihood.design import COLLINEAR, Design
+from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ChiSquare, ReferenceLaw, WilksLambda
-from policyspace.likelihood.subsets import residual_blocks
+from policyspace.likelihood.subsets import COLLINEAR, residual_blocks
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
 
@@ -20,12 +22,14 @@ class GaussianLikelihood(Likelihood):
     """
 
     space: GaussianLinear
+    design: Design
 
     def __init__(
         self, space: GaussianLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
     ) -> None:
         self.space, self.num_pairs = space, len(features)
         self.design = Design(space, features, weights)
+        self.total_weight, self.diverging = self.design.total_weight, np.zeros(space.num_parameters, dtype=bool)
         self._k, self._intercept = len(space.row_names), int(space.intercept)
         shift = space.weights(space.fixed)[:, self._intercept :]
         self._center = np.zeros(self._k)
@@ -101,6 +105,10 @@ class GaussianLikelihood(Likelihood):
         """Σ over actions of the rank of their free columns."""
         return self.design.num_free(self.space.free(support))
 
+    def num_free_of_all(self, groups: Sequence[int]) -> np.ndarray:
+        """`num_free` of every support of some groups."""
+        return self.design.num_free_of_all([self.space.groups[g].indices for g in groups])
+
     @property
     def identifiable(self) -> bool:
         """Whether the second moment matrix of the features is non-singular."""
@@ -134,8 +142,8 @@ class GaussianLikelihood(Likelihood):
         square[:, row, column] = square[:, column, row] = blocks.T
         return self.design.total_weight * np.linalg.slogdet(square)[1]
 
-    def fit(self, support: Support) -> Fit:
-        """Weighted least squares on the free columns, solved in standardised coordinates."""
+    def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
+        """Weighted least squares on the free columns, in closed form: a start changes nothing."""
         space = self.space
         p = len(self._matrix) - self._num_responses
         columns = sorted(
@@ -150,7 +158,9 @@ class GaussianLikelihood(Likelihood):
         theta = self._raw_theta(beta, support)
         total = self.design.total_weight
         if space.estimated:
-            log_likelihood = -0.5 * (deviance - total * self._k * np.log(total) + total * self._k * (np.log(2 * np.pi) + 1))
+            log_likelihood = -0.5 * (
+                deviance - total * self._k * np.log(total) + total * self._k * (np.log(2 * np.pi) + 1)
+            )
             if not np.isfinite(deviance):
                 raise InputError(
                     "the actions are an exact linear function of the features: no noise is left to estimate the "
@@ -158,7 +168,8 @@ class GaussianLikelihood(Likelihood):
                 )
         else:
             log_likelihood = -0.5 * (deviance + total * np.linalg.slogdet(2 * np.pi * space.covariance)[1])
-        return Fit(theta, support, log_likelihood, float(np.abs(gradient).max(initial=0.0)), converged=True)
+        norm = float(np.abs(gradient).max(initial=0.0))
+        return Fit(theta, support, float(log_likelihood), norm, True, False, self.num_free(support), self.law)
 
     def _raw_theta(self, beta: np.ndarray, support: Support) -> np.ndarray:
         space = self.space
@@ -181,7 +192,9 @@ class GaussianLikelihood(Likelihood):
         scale = np.ones(len(self._matrix))
         scale[:p] = np.sqrt(np.maximum(np.diag(self._matrix)[:p], np.finfo(float).tiny))
         scaled = self._matrix / np.outer(scale, scale)
-        blocks = residual_blocks(scaled, [self._coordinates(self.space.groups[g].indices) for g in groups], self._num_responses)
+        blocks = residual_blocks(
+            scaled, [self._coordinates(self.space.groups[g].indices) for g in groups], self._num_responses
+        )
         deviance = self._deviance(blocks)
         deviance -= deviance.min()  # the full support's, up to rounding
         return deviance

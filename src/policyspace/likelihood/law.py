@@ -10,7 +10,9 @@ from scipy.special import betaincinv, chdtrc, chdtri, chndtr, fdtrc, ncfdtr
 class ReferenceLaw(Protocol):
     """How large λ may be by chance, for a number of degrees of freedom."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name that reports show."""
 
     def p_value(self, statistic: float, degrees_of_freedom: int) -> float:
         """P(λ ≥ statistic) under the hypothesis."""

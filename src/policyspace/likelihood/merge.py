@@ -20,7 +20,7 @@ def merge_rows(
 
 def _representatives(features: np.ndarray) -> np.ndarray | None:
     """For each row the first row that is equal to it; None where fewer than half of the rows repeat."""
-    projection = np.random.default_rng(0).standard_normal(features.shape[1])
+    projection = np.random.default_rng(0).standard_normal((features.shape[1],))
     stride = max(1, len(features) // PROBE)
     probe = features[::stride] @ projection
     if len(features) > 2 * PROBE and len(np.unique(probe)) == len(probe):

@@ -16,6 +16,7 @@ class Maximum:
     theta: np.ndarray
     value: float
     gradient: np.ndarray
+    hessian: np.ndarray  # of −log L, at the last point or the one before it
     converged: bool
     creeping: bool
 
@@ -33,9 +34,10 @@ def maximise(
     value, gradient = evaluate(theta)
     previous = np.inf
     for _ in range(max_steps):
-        step, gain = newton_step(hessian(theta)[np.ix_(free, free)], gradient[free])
+        curvature = hessian(theta)
+        step, gain = newton_step(curvature[np.ix_(free, free)], gradient[free])
         if gain <= max(tolerance, 1e-15 * abs(value)):
-            return Maximum(theta, value, _only(gradient, free), True, bool(gain > 1e-2 * previous))
+            return Maximum(theta, value, _only(gradient, free), curvature, True, bool(gain > 1e-2 * previous))
         length = 1.0
         while True:
             trial = theta.copy()
@@ -45,9 +47,9 @@ def maximise(
                 break
             length /= 2
             if length < 1e-8:  # rounding is all that is left to gain
-                return Maximum(theta, value, _only(gradient, free), bool(gain < 1e-6), False)
+                return Maximum(theta, value, _only(gradient, free), curvature, bool(gain < 1e-6), False)
         theta, value, gradient, previous = trial, trial_value, trial_gradient, gain
-    return Maximum(theta, value, _only(gradient, free), False, True)
+    return Maximum(theta, value, _only(gradient, free), curvature, False, True)
 
 
 def newton_step(hessian: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float]:

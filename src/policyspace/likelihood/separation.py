@@ -48,7 +48,9 @@ def _separating_direction(x: np.ndarray, k: int, pairs: np.ndarray, free: np.nda
         matrix[index, better] += x[rows]
         matrix[index, other] -= x[rows]
         constraints = csr_array(-matrix[:, :k].reshape(len(chosen), -1))
-        answer = linprog(-objective[:k].ravel(), A_ub=constraints, b_ub=np.zeros(len(chosen)), bounds=bounds, method="highs")
+        answer = linprog(
+            -objective[:k].ravel(), A_ub=constraints, b_ub=np.zeros(len(chosen)), bounds=bounds, method="highs"
+        )
         direction = np.zeros((k + 1, q))
         if answer.x is None:
             return direction

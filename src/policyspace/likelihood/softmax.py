@@ -65,6 +65,11 @@ class SoftmaxRows:
         partition, mean = sum_over_chunks(of_chunk, len(self), min(size, 65536))
         return thetas @ self.statistic - partition, self.statistic - mean.transpose(2, 0, 1).reshape(m, -1)
 
+    def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """log L and its gradient at one θ."""
+        values, gradients = self.evaluate(theta[None])
+        return float(values[0]), gradients[0]
+
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """−∇² log L = Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [d, d]."""
         columns = theta.reshape(self._k, -1, 1)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from policyspace.likelihood.design import COLLINEAR
+COLLINEAR = 1e-11
+"""A column is a combination of others when they leave less than this share of its variance unexplained."""
 
 BREADTH = 16
 """Groups handled breadth first; the ones before them go depth first, which bounds the memory."""
@@ -22,7 +23,12 @@ def residual_blocks(matrix: np.ndarray, groups: Sequence[Sequence[int]], num_res
     always = [i for i in range(p) if i not in set(grouped)]
     # First the always free, then the depth-first groups (high bits), then the breadth-first ones, then the responses.
     deep = list(range(BREADTH, len(groups)))[::-1]
-    order = [*always, *(i for g in deep for i in groups[g]), *(i for g in groups[:BREADTH] for i in g), *range(p, len(matrix))]
+    order = [
+        *always,
+        *(i for g in deep for i in groups[g]),
+        *(i for g in groups[:BREADTH] for i in g),
+        *range(p, len(matrix)),
+    ]
     moments = matrix[np.ix_(order, order)][:, :, None]
     for _ in always:
         moments = _eliminate(moments)
@@ -78,3 +84,20 @@ def popcounts(sizes: Sequence[int]) -> np.ndarray:
     for size in sizes:
         total = np.concatenate([total, total + np.int32(size)])
     return total
+
+
+def ranks_of_all(correlation: np.ndarray, groups: Sequence[Sequence[int]]) -> np.ndarray:
+    """The rank of the columns of every support [2^D], columns in no group counted as in."""
+    grouped = {i for group in groups for i in group}
+    always = [i for i in range(len(correlation)) if i not in grouped]
+    order = [*always, *(i for group in groups for i in group)]
+    moments, ranks = correlation[np.ix_(order, order)][:, :, None], np.zeros(1, dtype=np.int32)
+    for _ in always:
+        moments, ranks = _eliminate(moments), ranks + (moments[0, 0] > COLLINEAR)
+    for group in groups:
+        inside, inside_ranks = moments, ranks
+        for _ in group:
+            inside, inside_ranks = _eliminate(inside), inside_ranks + (inside[0, 0] > COLLINEAR)
+        moments = np.concatenate([moments[len(group) :, len(group) :], inside], axis=2)
+        ranks = np.concatenate([ranks, inside_ranks])
+    return ranks

@@ -90,7 +90,9 @@ def linear_groups(
     for name, indices in partition.items():
         declared = free.intersection(indices)
         if declared and len(declared) < len(indices):
-            raise InputError(f"group '{name}' is declared always controlled in part only: declare all of it, or split it.")
+            raise InputError(
+                f"group '{name}' is declared always controlled in part only: declare all of it, or split it."
+            )
         resolved.append(Group(name, tuple(sorted(indices)), always=bool(declared)))
     return tuple(resolved), _fixed_values(fixed, members | partition, q * len(rows), resolve)
 
@@ -124,7 +126,9 @@ def _fixed_values(fixed: Any, members: Mapping[str, list[int]], size: int, resol
     else:
         given = np.asarray(fixed, dtype=np.float64)
         if given.size not in (1, size):
-            raise InputError(f"fixed must be one number, a table of names or {size} numbers, found {given.size} of them.")
+            raise InputError(
+                f"fixed must be one number, a table of names or {size} numbers, found {given.size} of them."
+            )
         values[:] = given.ravel()
     if not np.isfinite(values).all():
         raise InputError("fixed values must be finite numbers.")

@@ -1,0 +1,185 @@
+"""The answer: what the agent controls, every number behind it, and the words for it."""
+
+import html
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from policyspace.errors import InputError
+from policyspace.likelihood.base import Fit
+
+COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
+
+
+@dataclass(frozen=True)
+class GroupTest:
+    """What the data say about one group; `adjusted_p_value` is already compared with the family-wise significance."""
+
+    group: str
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    adjusted_p_value: float
+    rejected: bool  # the hypothesis "not controlled"
+    verdict: str  # "controlled", "undecided" or "no evidence"
+    effect: float  # ‖θ̂_g‖, the size of the estimated weights; infinite under separation
+    detectable_effect: float  # the smallest ‖θ_g‖ that would have been found with power 0.8
+
+
+@dataclass(frozen=True)
+class Identification:
+    """The supports that explain the agent, by name, and all that led to them."""
+
+    rule: str
+    supports: list[list[str]]
+    core: list[str]
+    undecided: list[str]
+    tests: list[GroupTest]
+    fit: Fit
+    num_pairs: int
+    num_parameters: int
+    num_episodes: int | None
+    identifiable: bool
+    smallest_eigenvalue: float
+    separated: bool
+    exhaustive: bool
+    warnings: list[str]
+    settings: dict[str, Any]
+    parameters: dict[str, list[float]] = field(default_factory=dict)  # θ̂ by row of the weights
+    truth: list[str] | None = None
+
+    @property
+    def support(self) -> list[str]:
+        """The one support, where it is unique."""
+        if len(self.supports) != 1:
+            found = "; ".join("{" + ", ".join(support) + "}" for support in self.supports[:5])
+            raise InputError(f"the data leave {len(self.supports)} supports ({found}): use .supports, or observe more.")
+        return self.supports[0]
+
+    @property
+    def log_likelihood(self) -> float:
+        """log L(θ̂) of the full fit, a sum over pairs."""
+        return self.fit.log_likelihood
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one plain sentence."""
+        rest = [t.group for t in self.tests if t.verdict == "no evidence"]
+        parts = [f"The agent controls {_listed(self.core)}" if self.core else "No group is shown to be controlled"]
+        if self.undecided:
+            parts.append(f"at least one of {_listed(self.undecided)} is needed too, but the data do not say which")
+        if rest:
+            parts.append(f"no evidence for {_listed(rest)}")
+        return "; ".join(parts) + "."
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table as text, one tuple a group, in the order of COLUMNS."""
+        return [
+            (
+                t.group,
+                f"{t.statistic:.2f}",
+                str(t.degrees_of_freedom),
+                _probability(t.p_value),
+                _probability(t.adjusted_p_value),
+                t.verdict + self._mark(t),
+                _effect(t),
+            )
+            for t in self.tests
+        ]
+
+    def _mark(self, test: GroupTest) -> str:
+        """Where the truth is known, whether the verdict is right."""
+        if self.truth is None:
+            return ""
+        return " ✓" if (test.group in self.truth) == (test.verdict == "controlled") else " ✗"
+
+    def notes(self) -> list[str]:
+        """What must be read with the table: the promise, the supports, the truth, the warnings."""
+        correction, significance = self.settings["correction"], self.settings["significance"]
+        promise = (
+            f"expected share of false discoveries ≤ {significance:g} (Benjamini–Hochberg: not a family-wise guarantee)"
+            if correction == "bh"
+            else f"chance of any false 'controlled' ≤ {significance:g} ({correction})"
+        )
+        lines = [f"{self.num_pairs} pairs, {self.num_parameters} parameters, {self.rule} rule; {promise}."]
+        if len(self.supports) > 1:
+            shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]
+            more = f" and {len(self.supports) - 10} more" if len(self.supports) > 10 else ""
+            lines.append(f"Minimal supports that explain the data: {' or '.join(shown)}{more}.")
+        if not self.exhaustive:
+            lines.append(
+                "Not exhaustive: too many supports to try them all; one minimal support is shown, others may exist."
+            )
+        if self.truth is not None:
+            right = sum(self._mark(t) == " ✓" for t in self.tests)
+            lines.append(f"The file knows the truth: {right} of {len(self.tests)} verdicts are right.")
+        return lines + [f"Warning: {warning}" for warning in self.warnings]
+
+    def __str__(self) -> str:
+        table = [COLUMNS, *self.rows()]
+        widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
+        text = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+        text.insert(1, "  ".join("─" * width for width in widths))
+        return "\n".join([self.sentence, "", *text, "", *self.notes()])
+
+    def _repr_html_(self) -> str:
+        def row(cells: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag} style='text-align:left'>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        body = "".join(row(cells, "td") for cells in self.rows())
+        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes())
+        return f"<p><b>{html.escape(self.sentence)}</b></p><table>{row(COLUMNS, 'th')}{body}</table>{notes}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data; numbers that JSON cannot hold (an infinite effect) become null."""
+        return {
+            "answer": self.sentence,
+            "rule": self.rule,
+            "supports": self.supports,
+            "core": self.core,
+            "undecided": self.undecided,
+            "tests": [{name: _plain(value) for name, value in vars(t).items()} for t in self.tests],
+            "log_likelihood": self.log_likelihood,
+            "num_pairs": self.num_pairs,
+            "num_episodes": self.num_episodes,
+            "num_parameters": self.num_parameters,
+            "identifiable": self.identifiable,
+            "smallest_eigenvalue": self.smallest_eigenvalue,
+            "separated": self.separated,
+            "exhaustive": self.exhaustive,
+            "converged": self.fit.converged,
+            "parameters": {name: [_plain(v) for v in values] for name, values in self.parameters.items()},
+            "truth": self.truth,
+            "warnings": self.warnings,
+            "settings": self.settings,
+            "version": self.settings["version"],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    return None if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")) else value
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) > 12:
+        return ", ".join(names[:10]) + f" and {len(names) - 10} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _probability(p: float) -> str:
+    return f"{p:.4f}" if p >= 1e-4 else (f"{p:.1e}" if p > 0 else "< 1e-300")
+
+
+def _effect(test: GroupTest) -> str:
+    if test.effect == float("inf"):
+        return "diverges"
+    size = f"{test.effect:.3g}"
+    if test.verdict == "controlled":
+        return size
+    if test.detectable_effect == float("inf"):
+        return f"{size} (none would show)"
+    return f"{size} (shows from {test.detectable_effect:.2g})"

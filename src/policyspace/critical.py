@@ -1,0 +1,42 @@
+"""Many tests, one promise: p-values adjusted for their number."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+Correction = Literal["holm", "bonferroni", "bh"]
+
+
+def bonferroni(p_values: np.ndarray) -> np.ndarray:
+    """min(1, d·p): the paper's split δ/d; family-wise error ≤ δ."""
+    return np.minimum(len(p_values) * p_values, 1.0)
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """Step-down Bonferroni: family-wise error ≤ δ, and never less powerful."""
+    order = np.argsort(p_values, kind="stable")
+    remaining = len(p_values) - np.arange(len(p_values))
+    stepped = np.maximum.accumulate(np.minimum(p_values[order] * remaining, 1.0))
+    return _back(stepped, order)
+
+
+def benjamini_hochberg(p_values: np.ndarray) -> np.ndarray:
+    """Step-up: the expected share of false ones among the rejected is ≤ δ; this is not δ-correctness."""
+    order = np.argsort(p_values, kind="stable")[::-1]
+    rank = len(p_values) - np.arange(len(p_values))
+    stepped = np.minimum.accumulate(np.minimum(p_values[order] * len(p_values) / rank, 1.0))
+    return _back(stepped, order)
+
+
+CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "holm": holm,
+    "bonferroni": bonferroni,
+    "bh": benjamini_hochberg,
+}
+
+
+def _back(stepped: np.ndarray, order: np.ndarray) -> np.ndarray:
+    adjusted = np.empty_like(stepped)
+    adjusted[order] = stepped
+    return adjusted

@@ -1,0 +1,121 @@
+"""What these states can tell: smallest eigenvalue, collinear groups, and the smallest effect that would show."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policyspace.likelihood.base import Likelihood
+from policyspace.likelihood.design import Design
+from policyspace.likelihood.law import ReferenceLaw
+from policyspace.policies.base import ExponentialFamily
+from policyspace.policies.groups import INTERCEPT, Group
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Groups of which each is, on these states, a combination of the others."""
+
+    groups: tuple[str, ...]
+    exchangeable: bool  # any one of them does for all
+
+    def __str__(self) -> str:
+        if INTERCEPT in self.groups and len(self.groups) == 2:
+            name = next(group for group in self.groups if group != INTERCEPT)
+            return f"{name} is constant in this data: it cannot be told apart from the intercept, and says nothing."
+        if len(self.groups) == 1:
+            return f"{self.groups[0]} has a constant or redundant column, which is not counted."
+        names = f"{', '.join(self.groups[:-1])} and {self.groups[-1]}"
+        if self.exchangeable:
+            none = "neither" if len(self.groups) == 2 else "none of them"
+            return f"{names} cannot be told apart in this data: Rule 2 will select {none}, use Rule 1 (combinatorial)."
+        return (
+            f"{names} are linearly dependent in this data, each a combination of the others: Rule 2 will select none "
+            "of them, use Rule 1 (combinatorial)."
+        )
+
+
+def smallest_eigenvalue(information: np.ndarray) -> float:
+    """λ̂_min(F̂), zero where the policy space is not identifiable on these states (Lemma 4.1)."""
+    return max(float(np.linalg.eigvalsh(information)[0]), 0.0)
+
+
+def dependences(space: ExponentialFamily, design: Design) -> list[Dependence]:
+    """The sets of groups that these states cannot tell apart, from the null space of the feature matrix."""
+    found = []
+    offset, q = int(space.intercept), len(space.column_names)
+    owner = {i % q - offset: group for group in space.groups for i in group.indices}
+    for column in np.flatnonzero(design.constant).tolist():
+        alone = len({i % q for i in owner[column].indices}) == 1
+        names = (INTERCEPT, _feature(owner[column], space, column)) if alone else (owner[column].name,)
+        found.append(Dependence(names, exchangeable=False))
+    null = design.null_space()
+    null = null[:, np.abs(null[design.constant]).max(axis=0, initial=0.0) < 0.5]
+    linked = np.abs(null @ null.T) > 1e-6
+    seen: set[int] = set()
+    for start in np.flatnonzero(linked.any(axis=1) & ~design.constant).tolist():
+        if start in seen:
+            continue
+        component = _component(linked, start)
+        seen |= component
+        found.append(_dependence(space, design, component, offset, q))
+    return found
+
+
+def _feature(group: Group, space: ExponentialFamily, column: int) -> str:
+    """A group by its feature's name when it is one parameter of several of that feature."""
+    return space.feature_names[column] if "[" in group.name else group.name
+
+
+def _component(linked: np.ndarray, start: int) -> set[int]:
+    component, frontier = {start}, [start]
+    while frontier:
+        new = set(np.flatnonzero(linked[frontier.pop()]).tolist()) - component
+        component |= new
+        frontier.extend(new)
+    return component
+
+
+def _dependence(space: ExponentialFamily, design: Design, component: set[int], offset: int, q: int) -> Dependence:
+    members: dict[str, set[int]] = {}
+    for group in space.groups:
+        inside = {i % q - offset for i in group.indices} & component
+        if inside:
+            # Single parameters of one feature share its fate: name the feature.
+            name = space.feature_names[min(inside)] if len(inside) == 1 and "[" in group.name else group.name
+            members.setdefault(name, set()).update(inside)
+    ranks = {design.rank(frozenset(columns)) for columns in members.values()}
+    return Dependence(tuple(members), exchangeable=ranks == {design.rank(frozenset(component))})
+
+
+def detectable_effect(
+    likelihood: Likelihood, information: np.ndarray, group: Group, significance: float, power: float = 0.8
+) -> float:
+    """The smallest ‖θ_g‖ that the test of a group would have shown with this power, whatever its direction.
+
+    n·θ_gᵀ([F⁻¹]_gg)⁻¹θ_g must reach the non-centrality at which P(λ > c) is `power`; infinite where F is singular.
+    """
+    indices = list(group.indices)
+    needed = noncentrality_for_power(likelihood.law, significance, len(indices), power)
+    scale = np.sqrt(np.diag(information))
+    scale[scale == 0] = 1.0
+    eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+    real = eigenvalues > 1e-11
+    if np.abs(vectors[indices][:, ~real]).max(initial=0.0) > 1e-5:
+        return np.inf  # some direction of this group changes nothing that these states show
+    inverse = (vectors[:, real] / eigenvalues[real]) @ vectors[:, real].T / np.outer(scale, scale)
+    worst = float(np.linalg.eigvalsh(inverse[np.ix_(indices, indices)])[-1])
+    return float(np.sqrt(needed * worst / likelihood.total_weight))
+
+
+def noncentrality_for_power(law: ReferenceLaw, significance: float, degrees_of_freedom: int, power: float) -> float:
+    """The non-centrality at which the test of that level has that power."""
+    low, high = 0.0, 16.0
+    while law.power(high, significance, degrees_of_freedom) < power and high < 1e9:
+        low, high = high, 2 * high
+    while high - low > 1e-10 * high:
+        middle = (low + high) / 2
+        if law.power(middle, significance, degrees_of_freedom) < power:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,270 @@
+"""From data to answer in one call: `identify`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from policyspace import __version__
+from policyspace.answer import GroupTest, Identification
+from policyspace.critical import CORRECTIONS, Correction
+from policyspace.demonstrations import Demonstrations
+from policyspace.errors import InputError, nearest
+from policyspace.fisher import Dependence, dependences, detectable_effect, smallest_eigenvalue
+from policyspace.identification import Verdicts, combinatorial, simplified
+from policyspace.likelihood import Likelihood, likelihood_of
+from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
+
+RULES = ("simplified", "combinatorial")
+
+
+def identify(
+    features: Any,
+    actions: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    episodes: Any = None,
+    weights: Any = None,
+    policy: Literal["gaussian", "boltzmann"] | PolicySpace | None = None,
+    covariance: Any = None,
+    groups: Groups = "feature",
+    always: Sequence[str] = (),
+    fixed: Any = 0.0,
+    intercept: bool = True,
+    reference: Any = None,
+    rule: Literal["simplified", "combinatorial"] = "simplified",
+    significance: float = 0.05,
+    correction: Correction = "holm",
+    paper_rule: bool = False,
+    firth: bool = False,
+) -> Identification:
+    """Which groups of features or parameters does the agent control, and with what certainty?
+
+    `features` is an array [n, q] with `actions` [n] or [n, k]; or a polars or pandas frame, or a file, of which `actions`
+    names the action column(s) and `names` the feature columns; or a `Demonstrations`. The policy is Boltzmann for labels
+    and whole numbers, Gaussian for real numbers, unless given. The chance of any false "controlled" is at most
+    `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's split instead.
+    """
+    _check_settings(rule, significance, correction)
+    discrete = None if not isinstance(policy, str) else policy == "boltzmann"
+    data = _demonstrations(features, actions, names, episodes, weights, discrete, reference)
+    space = _space(policy, data, covariance, groups, always, fixed, intercept)
+    likelihood = likelihood_of(space, data, firth)
+    related = (
+        dependences(space, likelihood.design) if isinstance(space, ExponentialFamily) and likelihood.design else []
+    )
+    if paper_rule and rule == "simplified":
+        correction = "bonferroni"
+    if rule == "simplified":
+        verdicts = simplified(likelihood, significance, correction)
+    else:
+        verdicts = combinatorial(likelihood, significance, paper_rule, all(r.exchangeable for r in related))
+    settings = {
+        "version": __version__,
+        "rule": rule,
+        "significance": significance,
+        "correction": correction
+        if rule == "simplified"
+        else ("Bonferroni over 2^d supports" if paper_rule else "closed testing"),
+        "paper_rule": paper_rule,
+        "policy": type(space).__name__,
+        "covariance": _described_covariance(space),
+        "groups": groups if isinstance(groups, str) else {name: list(inside) for name, inside in groups.items()},
+        "always": list(always),
+        "intercept": bool(getattr(space, "intercept", False)),
+        "firth": firth,
+        "features": list(data.names),
+        "actions": list(data.action_names),
+        "reference_law": likelihood.law.name,
+    }
+    return _answer(data, space, likelihood, verdicts, related, settings, significance)
+
+
+def _check_settings(rule: str, significance: float, correction: str) -> None:
+    if rule not in RULES:
+        raise InputError(f"the rule must be 'simplified' or 'combinatorial', found '{rule}': {nearest(rule, RULES)}")
+    if correction not in CORRECTIONS:
+        raise InputError(f"unknown correction '{correction}': {nearest(correction, CORRECTIONS)}")
+    if not (isinstance(significance, int | float) and 0 < significance < 1):
+        raise InputError(f"the significance must lie between 0 and 1, found {significance!r}: 0.05 is customary.")
+
+
+def _demonstrations(
+    features: Any, actions: Any, names: Any, episodes: Any, weights: Any, discrete: bool | None, reference: Any
+) -> Demonstrations:
+    if isinstance(features, Demonstrations):
+        return features if reference is None else features.with_reference(reference)
+    if isinstance(features, str | Path):
+        from policyspace.readers import read
+
+        return read(
+            features,
+            action=actions,
+            features=names,
+            episode=episodes,
+            weight=weights,
+            discrete=discrete,
+            reference=reference,
+        )
+    by_column = isinstance(actions, str) or (
+        isinstance(actions, list | tuple) and all(isinstance(a, str) for a in actions) and hasattr(features, "columns")
+    )
+    if by_column and hasattr(features, "columns"):
+        return Demonstrations.from_frame(
+            features, actions, features=names, episode=episodes, weight=weights, discrete=discrete, reference=reference
+        )
+    if actions is None:
+        raise InputError("the actions are missing: give an array of actions, or the name of the action column.")
+    if hasattr(features, "columns") and names is None:
+        names = [str(name) for name in features.columns]
+    return Demonstrations.from_arrays(
+        features, actions, names=names, episodes=episodes, weights=weights, discrete=discrete, reference=reference
+    )
+
+
+def _space(
+    policy: Any,
+    data: Demonstrations,
+    covariance: Any,
+    groups: Groups,
+    always: Sequence[str],
+    fixed: Any,
+    intercept: bool,
+) -> PolicySpace:
+    if isinstance(policy, PolicySpace):
+        return policy
+    recorded = data.metadata.get("policy")
+    recorded = recorded if isinstance(recorded, Mapping) else {}
+    if policy is None:
+        policy = "boltzmann" if data.discrete else "gaussian"
+    blocks = dict(data.blocks)
+    if policy == "boltzmann":
+        if covariance is not None:
+            raise InputError("a covariance was given, but the actions are discrete: it belongs to the Gaussian policy.")
+        return BoltzmannLinear(data.names, data.action_names, groups, always, fixed, intercept, blocks)
+    if policy != "gaussian":
+        raise InputError(f"the policy must be 'gaussian', 'boltzmann' or a PolicySpace, found {policy!r}.")
+    if covariance is None:
+        covariance = recorded.get("covariance", "estimate")
+    return GaussianLinear(data.names, data.action_names, covariance, groups, always, fixed, intercept, blocks)
+
+
+def _described_covariance(space: PolicySpace) -> Any:
+    if not isinstance(space, GaussianLinear):
+        return None
+    return "estimate" if space.estimated else space.covariance.tolist()
+
+
+def _answer(
+    data: Demonstrations,
+    space: PolicySpace,
+    likelihood: Likelihood,
+    verdicts: Verdicts,
+    related: list[Dependence],
+    settings: dict[str, Any],
+    significance: float,
+) -> Identification:
+    named = [space.named(support) for support in verdicts.supports]
+    everywhere = [name for name in named[0] if all(name in support for support in named)]
+    somewhere = {name for support in named for name in support}
+    if not verdicts.exhaustive:
+        # One support was found, others may exist: only what every support must hold is certain.
+        certain = {space.groups[g].name for g, p in verdicts.adjusted.items() if p <= significance}
+        always = {group.name for group in space.groups if group.always}
+        everywhere = [name for name in named[0] if name in certain | always]
+        somewhere = {group.name for group in space.groups}
+    undecided = [g.name for g in space.groups if g.name in somewhere and g.name not in everywhere and not g.always]
+    information = likelihood.information()
+    diverging = likelihood.diverging
+    tests = []
+    for g, test in verdicts.tests.items():
+        group, indices = space.groups[g], list(space.groups[g].indices)
+        verdict = (
+            "controlled" if group.name in everywhere else "undecided" if group.name in undecided else "no evidence"
+        )
+        effect = float(np.linalg.norm(likelihood.full.theta[indices] - space.fixed[indices]))
+        tests.append(
+            GroupTest(
+                group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
+                group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
+                detectable_effect(likelihood, information, group, significance / max(len(verdicts.tests), 1)),
+            )
+        )  # fmt: skip
+    truth = data.metadata.get("truth")
+    return Identification(
+        rule=settings["rule"],
+        supports=named,
+        core=everywhere,
+        undecided=undecided,
+        tests=tests,
+        fit=likelihood.full,
+        num_pairs=data.num_pairs,
+        num_parameters=space.num_parameters,
+        num_episodes=data.num_episodes,
+        identifiable=likelihood.identifiable,
+        smallest_eigenvalue=smallest_eigenvalue(information) if likelihood.identifiable else 0.0,
+        separated=likelihood.full.separated,
+        exhaustive=verdicts.exhaustive,
+        warnings=_warnings(data, space, likelihood, related, diverging, settings),
+        settings=settings,
+        parameters=_parameters(space, likelihood),
+        truth=[str(name) for name in truth] if isinstance(truth, list | tuple) else None,
+    )
+
+
+def _parameters(space: PolicySpace, likelihood: Likelihood) -> dict[str, list[float]]:
+    if not isinstance(space, ExponentialFamily):
+        return {}
+    return dict(zip(space.row_names, space.weights(likelihood.full.theta).tolist(), strict=True))
+
+
+def _warnings(
+    data: Demonstrations,
+    space: PolicySpace,
+    likelihood: Likelihood,
+    related: list[Dependence],
+    diverging: np.ndarray,
+    settings: dict[str, Any],
+) -> list[str]:
+    warnings = [str(dependence) for dependence in related]
+    if data.looks_discrete:
+        warnings.append(
+            "the action takes only a few whole values: if they are choices rather than amounts, use the Boltzmann policy "
+            "(--policy boltzmann)."
+        )
+    if likelihood.full.separated:
+        groups = [g.name for g in space.groups if diverging[list(g.indices)].any() and g.name != "intercept"]
+        where = ", ".join(groups) if groups else "the intercept"
+        tail = (
+            "the penalised fit below is finite."
+            if settings["firth"]
+            else "λ is reported as its limit, and its χ² p-value is only approximate; --firth gives a penalised test."
+        )
+        warnings.append(
+            f"the agent is so regular that no finite parameter is most likely (separation); diverging: {where}; {tail}"
+        )
+    if not likelihood.full.converged:
+        warnings.append("the full fit did not converge: read the numbers with care.")
+    if not data.discrete:
+        warnings.extend(_piled_up(data))
+    if data.discrete and likelihood.total_weight < 5 * space.num_parameters:
+        warnings.append(
+            f"{data.num_pairs} pairs for {space.num_parameters} parameters are few: the χ² law of λ is too liberal here, "
+            "p-values are somewhat too small."
+        )
+    return warnings
+
+
+def _piled_up(data: Demonstrations) -> list[str]:
+    """Actions clipped at a bound are not Gaussian."""
+    found = []
+    for name, column in zip(data.action_names, data.actions.T, strict=True):
+        for bound, where in ((column.min(), "smallest"), (column.max(), "largest")):
+            share = float((column == bound).mean())
+            if share > 0.05 and len(np.unique(column)) > 10:
+                found.append(
+                    f"{share:.0%} of '{name}' equal its {where} value {bound:g}: actions that are clipped at a bound break "
+                    "the Gaussian likelihood; log them before they are clipped."
+                )
+    return found

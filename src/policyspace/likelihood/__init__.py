@@ -1,0 +1,55 @@
+"""Maximum likelihood inside the sub-spaces Θ_I of a policy space."""
+
+from policyspace.demonstrations import Demonstrations
+from policyspace.errors import InputError
+from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.boltzmann import BoltzmannLikelihood
+from policyspace.likelihood.firth import FirthLikelihood
+from policyspace.likelihood.gaussian import GaussianLikelihood
+from policyspace.policies.base import ExponentialFamily, PolicySpace
+from policyspace.policies.boltzmann import BoltzmannLinear
+from policyspace.policies.gaussian import GaussianLinear
+from policyspace.policies.groups import Support
+
+__all__ = ["Fit", "Likelihood", "fit", "likelihood_of"]
+
+
+def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: bool = False) -> Likelihood:
+    """The likelihood of these demonstrations in this space, with the full fit made."""
+    if not isinstance(space, ExponentialFamily):
+        raise InputError(f"maximum likelihood is for linear policy spaces so far, found {type(space).__name__}.")
+    features, actions, weights = demonstrations.features, demonstrations.actions, demonstrations.weights
+    if demonstrations.names != space.feature_names:
+        raise InputError(
+            f"the policy space has the features {', '.join(space.feature_names)}, "
+            f"the demonstrations {', '.join(demonstrations.names)}: they must be the same, in the same order."
+        )
+    if features.shape[0] < features.shape[1] + space.intercept:
+        raise InputError(
+            f"{features.shape[0]} rows are fewer than the {features.shape[1] + space.intercept} parameters of one action: "
+            "collect more rows, or test fewer features."
+        )
+    if isinstance(space, GaussianLinear):
+        if demonstrations.discrete:
+            raise InputError("a Gaussian policy needs numbers as actions, found labels: use the Boltzmann policy.")
+        if firth:
+            raise InputError("Firth's penalty is for the Boltzmann policy; a Gaussian one is never separated.")
+        if actions.shape[1] != len(space.row_names):
+            raise InputError(f"the policy space has {len(space.row_names)} actions, the data {actions.shape[1]}.")
+        return GaussianLikelihood(space, features, actions, weights)
+    assert isinstance(space, BoltzmannLinear)
+    if not demonstrations.discrete:
+        raise InputError("a Boltzmann policy needs discrete actions, found numbers: use the Gaussian policy.")
+    if demonstrations.action_names != space.action_names:
+        raise InputError(
+            f"the policy space has the actions {', '.join(space.action_names)}, "
+            f"the demonstrations {', '.join(demonstrations.action_names)}: they must be the same, in the same order."
+        )
+    plain = BoltzmannLikelihood(space, features, actions, weights)
+    return FirthLikelihood(plain) if firth else plain
+
+
+def fit(space: PolicySpace, demonstrations: Demonstrations, support: Support | None = None, firth: bool = False) -> Fit:
+    """θ̂_I = argmax Σ log π_θ(a_i|s_i) over θ ∈ Θ_I, by default over all of Θ (Section 2)."""
+    likelihood = likelihood_of(space, demonstrations, firth)
+    return likelihood.full if support is None else likelihood.fit(support)
