@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from policyspace.demonstrations import Demonstrations
     from policyspace.errors import InputError
     from policyspace.glr import Test, likelihood_ratio
-    from policyspace.identification import combinatorial, simplified
-    from policyspace.identify import identify
+    from policyspace.identification import combinatorial, identify, simplified
     from policyspace.likelihood import Fit, fit, likelihood_of
     from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
     from policyspace.readers import read, write
@@ -37,7 +36,7 @@ _HOME = {
     "likelihood_ratio": "glr",
     "simplified": "identification",
     "combinatorial": "identification",
-    "identify": "identify",
+    "identify": "identification",
     "Identification": "answer",
     "GroupTest": "answer",
     "InputError": "errors",

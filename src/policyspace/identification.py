@@ -1,115 +1,293 @@
-"""The two identification rules: one test a group (Rule 2), or all supports (Rule 1)."""
+"""From data to answer: `identify` in one call, `simplified` and `combinatorial` for a space and its demonstrations."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
+from policyspace import __version__
+from policyspace.answer import GroupTest, Identification
 from policyspace.critical import CORRECTIONS, Correction
-from policyspace.glr import Test, likelihood_ratio
-from policyspace.lattice import Enumerates, Lattice, minimal, without_sufficient_child
-from policyspace.likelihood.base import Fit, Likelihood
-from policyspace.likelihood.law import ConstantThreshold, ReferenceLaw
-from policyspace.policies.groups import Support
+from policyspace.demonstrations import Demonstrations
+from policyspace.errors import InputError, nearest
+from policyspace.fisher import Dependence, dependences, detectable_effect, smallest_eigenvalue
+from policyspace.likelihood import Likelihood, likelihood_of
+from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
+from policyspace.rules import Verdicts, all_supports, one_at_a_time
 
-MOST_ENUMERATED = 24
-"""Groups whose 2^D supports are enumerated where λ of all of them comes at once (Gaussian)."""
-
-MOST_SEARCHED = 16
-"""Groups whose 2^D supports are searched where each costs a fit."""
-
-EFFORT = 128
-"""Fits spent on nothing but sharper adjusted p-values."""
+RULES = ("simplified", "combinatorial")
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """What a rule concludes: supports that explain the agent, and for every tested group a test and its adjusted p."""
+def identify(
+    features: Any,
+    actions: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    episodes: Any = None,
+    weights: Any = None,
+    policy: Literal["gaussian", "boltzmann"] | PolicySpace | None = None,
+    covariance: Any = None,
+    groups: Groups = "feature",
+    always: Sequence[str] = (),
+    fixed: Any = 0.0,
+    intercept: bool = True,
+    reference: Any = None,
+    rule: Literal["simplified", "combinatorial"] = "simplified",
+    significance: float = 0.05,
+    correction: Correction = "holm",
+    paper_rule: bool = False,
+    firth: bool = False,
+) -> Identification:
+    """Which groups of features or parameters does the agent control, and with what certainty?
 
-    supports: list[Support]
-    tests: dict[int, Test]
-    adjusted: dict[int, float]
-    exhaustive: bool
-    full: Fit
+    `features` is an array [n, q] with `actions` [n] or [n, k]; or a polars or pandas frame, or a file, of which `actions`
+    names the action column(s) and `names` the feature columns; or a `Demonstrations`. The policy is Boltzmann for labels
+    and whole numbers, Gaussian for real numbers, unless given. The chance of any false "controlled" is at most
+    `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's split instead.
+    """
+    _check_settings(rule, significance, correction)
+    discrete = None if not isinstance(policy, str) else policy == "boltzmann"
+    data = _demonstrations(features, actions, names, episodes, weights, discrete, reference)
+    space = _space(policy, data, covariance, groups, always, fixed, intercept)
+    if rule == "simplified":
+        return simplified(space, data, significance, "bonferroni" if paper_rule else correction, firth)
+    return combinatorial(space, data, significance, paper_rule, firth)
 
 
-def simplified(likelihood: Likelihood, significance: float, correction: Correction = "holm") -> Verdicts:
-    """Rule 2: Î = {i : λ_i > c}, one test a group with all others free, corrected for their number."""
-    tests = _one_group_out(likelihood)
-    p_values = np.array([test.p_value for test in tests.values()])
-    adjusted = dict(zip(tests, CORRECTIONS[correction](p_values).tolist(), strict=True))
-    chosen = frozenset(g for g in tests if adjusted[g] <= significance)
-    return Verdicts([chosen], tests, adjusted, True, likelihood.full)
+def simplified(
+    space: PolicySpace,
+    demonstrations: Demonstrations,
+    significance: float = 0.05,
+    correction: Correction = "holm",
+    firth: bool = False,
+) -> Identification:
+    """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni."""
+    _check_settings("simplified", significance, correction)
+    likelihood = likelihood_of(space, demonstrations, firth)
+    verdicts = one_at_a_time(likelihood, significance, correction)
+    settings = {"rule": "simplified", "significance": significance, "correction": correction, "firth": firth}
+    return _answer(demonstrations, space, likelihood, verdicts, _dependences(likelihood), settings)
 
 
 def combinatorial(
-    likelihood: Likelihood, significance: float, paper_rule: bool = False, exchangeable: bool = True
-) -> Verdicts:
-    """Rule 1: all minimal supports I that explain the data.
-
-    By closed testing (default): H_I is rejected when every J ⊆ I has λ_J > χ²_{m_J,1−δ}, with no factor 2^d; what is
-    reported are the minimal accepted supports. By the paper's rule: λ_I ≤ c(I) and λ_{I∖i} > c(I∖i) for all i ∈ I,
-    c at δ/2^d. Where features are collinear without being `exchangeable`, closed testing uses one threshold for all.
-    """
-    tests = _one_group_out(likelihood)
-    groups = list(tests)
-    level = significance / 2.0 ** len(groups) if paper_rule else significance
-    law = likelihood.law
-    smallest = likelihood.degrees_of_freedom(frozenset())
-    if not (paper_rule or likelihood.identifiable or exchangeable):
-        law = ConstantThreshold(law, smallest)
-    most = MOST_ENUMERATED if isinstance(likelihood, Enumerates) else MOST_SEARCHED
-    searched = groups
-    if len(groups) > most:
-        # λ only grows as supports shrink: what fails at the critical value of the smallest support fails in all.
-        certain = law.critical(level, smallest)
-        searched = [g for g in groups if tests[g].statistic <= certain]
-    factor = 2.0 ** len(groups) if paper_rule else 1.0
-    adjusted = {g: min(1.0, factor * law.p_value(tests[g].statistic, smallest)) for g in groups}
-    if len(searched) > most:
-        support = _greedy(likelihood, law, level, searched, tests)
-        unsure = {g: max(adjusted[g], float(np.nextafter(significance, 1))) for g in searched}
-        return Verdicts([support], tests, adjusted | unsure, False, likelihood.full)
-    lattice = _lattice(likelihood, searched, tests)
-    degrees = lattice.degrees_of_freedom
-    critical = np.zeros(int(degrees.max(initial=0)) + 1)
-    for m in np.unique(degrees).tolist():
-        critical[m] = law.critical(level, m)
-    sufficient = lattice.decide(critical[degrees], upward_closed=not paper_rule)
-    masks = without_sufficient_child(sufficient) if paper_rule else minimal(sufficient)
-    largest = lattice.adjusted_p_values(law, EFFORT if len(searched) > 6 else 2 ** len(searched))
-    adjusted |= {g: min(1.0, factor * p) for g, p in zip(searched, largest.tolist(), strict=True)}
-    supports = [lattice.support(int(mask)) for mask in masks]
-    return Verdicts(sorted(supports, key=lambda s: (len(s), sorted(s))), tests, adjusted, True, likelihood.full)
+    space: PolicySpace,
+    demonstrations: Demonstrations,
+    significance: float = 0.05,
+    paper_rule: bool = False,
+    firth: bool = False,
+) -> Identification:
+    """Rule 1: all minimal supports, by closed testing or, with `paper_rule`, at δ/2^d with a check of the children."""
+    _check_settings("combinatorial", significance, "holm")
+    likelihood = likelihood_of(space, demonstrations, firth)
+    related = _dependences(likelihood)
+    verdicts = all_supports(likelihood, significance, paper_rule, all(r.exchangeable for r in related))
+    correction = "Bonferroni over all supports" if paper_rule else "closed testing"
+    settings = {"rule": "combinatorial", "significance": significance, "correction": correction, "firth": firth}
+    return _answer(demonstrations, space, likelihood, verdicts, related, settings)
 
 
-def _one_group_out(likelihood: Likelihood) -> dict[int, Test]:
-    """λ with one group fixed and all others free, for every tested group."""
-    groups = likelihood.space.tested
-    fits = likelihood.fit_many([likelihood.space.everything - {g} for g in groups])
-    for fit in fits:
-        likelihood.adopt(fit)
-    return {g: likelihood_ratio(fit, likelihood.full) for g, fit in zip(groups, fits, strict=True)}
+def _dependences(likelihood: Likelihood) -> list[Dependence]:
+    if likelihood.design is None or not isinstance(likelihood.space, ExponentialFamily):
+        return []
+    return dependences(likelihood.space, likelihood.design)
 
 
-def _lattice(likelihood: Likelihood, groups: list[int], tests: dict[int, Test]) -> Lattice:
-    degrees = likelihood.num_free(likelihood.space.everything) - likelihood.num_free_of_all(groups)
-    lattice = Lattice.of(likelihood, groups, degrees)
-    if not lattice.exact and groups:
-        one_out = np.array([2 ** len(groups) - 1 - (1 << bit) for bit in range(len(groups))])
-        statistics = np.array([tests[g].statistic for g in groups])
-        lattice.learn(one_out, statistics, statistics)
-    return lattice
+def _check_settings(rule: str, significance: float, correction: str) -> None:
+    if rule not in RULES:
+        raise InputError(f"the rule must be 'simplified' or 'combinatorial', found '{rule}': {nearest(rule, RULES)}")
+    if correction not in CORRECTIONS:
+        raise InputError(f"unknown correction '{correction}': {nearest(correction, CORRECTIONS)}")
+    if not (isinstance(significance, int | float) and 0 < significance < 1):
+        raise InputError(f"the significance must lie between 0 and 1, found {significance!r}: 0.05 is customary.")
 
 
-def _greedy(
-    likelihood: Likelihood, law: ReferenceLaw, level: float, groups: list[int], tests: dict[int, Test]
-) -> Support:
-    """One support from which no single group can be taken away: weakest evidence first, until none can go."""
-    support = likelihood.space.everything
-    for g in sorted(groups, key=lambda g: tests[g].statistic):
-        smaller = likelihood.fit(support - {g})
-        likelihood.adopt(smaller)
-        test = likelihood_ratio(smaller, likelihood.full)
-        if test.statistic <= law.critical(level, test.degrees_of_freedom):
-            support = support - {g}
-    return support
+def _demonstrations(
+    features: Any, actions: Any, names: Any, episodes: Any, weights: Any, discrete: bool | None, reference: Any
+) -> Demonstrations:
+    if isinstance(features, Demonstrations):
+        return features if reference is None else features.with_reference(reference)
+    if isinstance(features, str | Path):
+        from policyspace.readers import read
+
+        return read(
+            features,
+            action=actions,
+            features=names,
+            episode=episodes,
+            weight=weights,
+            discrete=discrete,
+            reference=reference,
+        )
+    by_column = isinstance(actions, str) or (
+        isinstance(actions, list | tuple) and all(isinstance(a, str) for a in actions) and hasattr(features, "columns")
+    )
+    if by_column and hasattr(features, "columns"):
+        return Demonstrations.from_frame(
+            features, actions, features=names, episode=episodes, weight=weights, discrete=discrete, reference=reference
+        )
+    if actions is None:
+        raise InputError("the actions are missing: give an array of actions, or the name of the action column.")
+    if hasattr(features, "columns") and names is None:
+        names = [str(name) for name in features.columns]
+    return Demonstrations.from_arrays(
+        features, actions, names=names, episodes=episodes, weights=weights, discrete=discrete, reference=reference
+    )
+
+
+def _space(
+    policy: Any,
+    data: Demonstrations,
+    covariance: Any,
+    groups: Groups,
+    always: Sequence[str],
+    fixed: Any,
+    intercept: bool,
+) -> PolicySpace:
+    if isinstance(policy, PolicySpace):
+        return policy
+    recorded = data.metadata.get("policy")
+    recorded = recorded if isinstance(recorded, Mapping) else {}
+    if policy is None:
+        policy = "boltzmann" if data.discrete else "gaussian"
+    blocks = dict(data.blocks)
+    if policy == "boltzmann":
+        if covariance is not None:
+            raise InputError("a covariance was given, but the actions are discrete: it belongs to the Gaussian policy.")
+        return BoltzmannLinear(data.names, data.action_names, groups, always, fixed, intercept, blocks)
+    if policy != "gaussian":
+        raise InputError(f"the policy must be 'gaussian', 'boltzmann' or a PolicySpace, found {policy!r}.")
+    if covariance is None:
+        covariance = recorded.get("covariance", "estimate")
+    return GaussianLinear(data.names, data.action_names, covariance, groups, always, fixed, intercept, blocks)
+
+
+def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
+    """What a reader needs to make the answer again."""
+    covariance = None
+    if isinstance(space, GaussianLinear):
+        covariance = "estimate" if space.estimated else space.covariance.tolist()
+    return {
+        "version": __version__,
+        "policy": type(space).__name__,
+        "covariance": covariance,
+        "groups": [group.name for group in space.groups if not group.always],
+        "always": [group.name for group in space.groups if group.always],
+        "features": list(data.names),
+        "actions": list(data.action_names),
+        "reference_law": likelihood.law.name,
+    }
+
+
+def _answer(
+    data: Demonstrations,
+    space: PolicySpace,
+    likelihood: Likelihood,
+    verdicts: Verdicts,
+    related: list[Dependence],
+    settings: dict[str, Any],
+) -> Identification:
+    significance: float = settings["significance"]
+    named = [space.named(support) for support in verdicts.supports]
+    everywhere = [name for name in named[0] if all(name in support for support in named)]
+    somewhere = {name for support in named for name in support}
+    if not verdicts.exhaustive:
+        # One support was found, others may exist: only what every support must hold is certain.
+        certain = {space.groups[g].name for g, p in verdicts.adjusted.items() if p <= significance}
+        always = {group.name for group in space.groups if group.always}
+        everywhere = [name for name in named[0] if name in certain | always]
+        somewhere = {group.name for group in space.groups}
+    undecided = [g.name for g in space.groups if g.name in somewhere and g.name not in everywhere and not g.always]
+    information = likelihood.information()
+    diverging = likelihood.diverging
+    tests = []
+    for g, test in verdicts.tests.items():
+        group, indices = space.groups[g], list(space.groups[g].indices)
+        verdict = (
+            "controlled" if group.name in everywhere else "undecided" if group.name in undecided else "no evidence"
+        )
+        effect = float(np.linalg.norm(likelihood.full.theta[indices] - space.fixed[indices]))
+        tests.append(
+            GroupTest(
+                group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
+                group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
+                detectable_effect(likelihood, information, group, significance / max(len(verdicts.tests), 1)),
+            )
+        )  # fmt: skip
+    truth = data.metadata.get("truth")
+    return Identification(
+        rule=settings["rule"],
+        supports=named,
+        core=everywhere,
+        undecided=undecided,
+        tests=tests,
+        fit=likelihood.full,
+        num_pairs=data.num_pairs,
+        num_parameters=space.num_parameters,
+        num_episodes=data.num_episodes,
+        identifiable=likelihood.identifiable,
+        smallest_eigenvalue=smallest_eigenvalue(information) if likelihood.identifiable else 0.0,
+        separated=likelihood.full.separated,
+        exhaustive=verdicts.exhaustive,
+        warnings=_warnings(data, space, likelihood, related, diverging, settings),
+        settings=settings | _described(space, data, likelihood),
+        parameters=_parameters(space, likelihood),
+        truth=[str(name) for name in truth] if isinstance(truth, list | tuple) else None,
+    )
+
+
+def _parameters(space: PolicySpace, likelihood: Likelihood) -> dict[str, list[float]]:
+    if not isinstance(space, ExponentialFamily):
+        return {}
+    return dict(zip(space.row_names, space.weights(likelihood.full.theta).tolist(), strict=True))
+
+
+def _warnings(
+    data: Demonstrations,
+    space: PolicySpace,
+    likelihood: Likelihood,
+    related: list[Dependence],
+    diverging: np.ndarray,
+    settings: dict[str, Any],
+) -> list[str]:
+    warnings = [str(dependence) for dependence in related]
+    if data.looks_discrete:
+        warnings.append(
+            "the action takes only a few whole values: if they are choices rather than amounts, use the Boltzmann policy "
+            "(--policy boltzmann)."
+        )
+    if likelihood.full.separated:
+        groups = [g.name for g in space.groups if diverging[list(g.indices)].any() and g.name != "intercept"]
+        where = ", ".join(groups) if groups else "the intercept"
+        tail = (
+            "the penalised fit below is finite."
+            if settings["firth"]
+            else "λ is reported as its limit, and its χ² p-value is only approximate; --firth gives a penalised test."
+        )
+        warnings.append(
+            f"the agent is so regular that no finite parameter is most likely (separation); diverging: {where}; {tail}"
+        )
+    if not likelihood.full.converged:
+        warnings.append("the full fit did not converge: read the numbers with care.")
+    if not data.discrete:
+        warnings.extend(_piled_up(data))
+    if data.discrete and likelihood.total_weight < 5 * space.num_parameters:
+        warnings.append(
+            f"{data.num_pairs} pairs for {space.num_parameters} parameters are few: the χ² law of λ is too liberal here, "
+            "p-values are somewhat too small."
+        )
+    return warnings
+
+
+def _piled_up(data: Demonstrations) -> list[str]:
+    """Actions clipped at a bound are not Gaussian."""
+    found = []
+    for name, column in zip(data.action_names, data.actions.T, strict=True):
+        for bound, where in ((column.min(), "smallest"), (column.max(), "largest")):
+            share = float((column == bound).mean())
+            if share > 0.05 and len(np.unique(column)) > 10:
+                found.append(
+                    f"{share:.0%} of '{name}' equal its {where} value {bound:g}: actions that are clipped at a bound break "
+                    "the Gaussian likelihood; log them before they are clipped."
+                )
+    return found

@@ -1,5 +1,7 @@
 """Maximum likelihood inside the sub-spaces Θ_I of a policy space."""
 
+import numpy as np
+
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.likelihood.base import Fit, Likelihood
@@ -49,7 +51,17 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
     return FirthLikelihood(plain) if firth else plain
 
 
-def fit(space: PolicySpace, demonstrations: Demonstrations, support: Support | None = None, firth: bool = False) -> Fit:
+def fit(
+    space: PolicySpace,
+    demonstrations: Demonstrations,
+    support: Support | None = None,
+    start: np.ndarray | None = None,
+    firth: bool = False,
+) -> Fit:
     """θ̂_I = argmax Σ log π_θ(a_i|s_i) over θ ∈ Θ_I, by default over all of Θ (Section 2)."""
     likelihood = likelihood_of(space, demonstrations, firth)
-    return likelihood.full if support is None else likelihood.fit(support)
+    return (
+        likelihood.full
+        if support is None and start is None
+        else likelihood.fit(space.everything if support is None else support, start)
+    )
