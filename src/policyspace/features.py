@@ -120,12 +120,16 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
     import polars
     import pyarrow
 
-    names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
+    arrow = isinstance(frame, pyarrow.Table)
+    names = [str(name) for name in (frame.column_names if arrow else frame.columns)]
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError(f"every column needs a name of its own, found '{twice}' twice: rename one.")
     try:
-        made = polars.from_arrow(frame) if isinstance(frame, pyarrow.Table) else polars.from_pandas(frame)
+        if arrow:  # without the metadata of the schema, at which polars panics when it is damaged
+            made = polars.from_arrow(pyarrow.Table.from_arrays(frame.columns, names=names))
+        else:
+            made = polars.from_pandas(frame)
     except (pyarrow.ArrowException, polars.exceptions.PolarsError, TypeError, ValueError) as error:
         raise InputError(f"a column must hold one type, found a mixture ({error}): convert it first.") from error
     assert isinstance(made, polars.DataFrame)

@@ -10,6 +10,7 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -148,6 +149,10 @@ def _read_csv(data: bytes, separator: str) -> Stored:
     except polars.exceptions.ComputeError:
         _check_fields(data, separator)
         raise
+    if roles is not None and frame.height != roles.rows:
+        raise InputError(
+            f"its header promises {roles.rows} rows, found {frame.height}: write it again, or correct "rows"."
+        )
     return frame, roles
 
 
@@ -183,6 +188,7 @@ def _write_csv(frame: "polars.DataFrame", roles: Roles, file: BinaryIO, suffix: 
     out: Any = file
     if suffix.endswith(".gz"):
         out = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)  # no time: same data, same bytes
+    roles = replace(roles, rows=frame.height)  # the only sign by which a text that lost its last lines is known
     out.write(COMMENT + roles.to_json().encode() + b"\n")
     for start in range(0, frame.height, 100_000):
         part = frame.slice(start, 100_000)
@@ -197,7 +203,7 @@ def _read_arrow(data: bytes, suffix: str) -> Stored:
     import pyarrow.parquet
 
     if suffix in PARQUET:
-        table = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data)).read()
+        table = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data), page_checksum_verification=True).read()
     elif data.startswith(b"ARROW1"):
         table = pyarrow.ipc.open_file(data).read_all()
     else:
@@ -216,6 +222,6 @@ def _write_arrow(frame: "polars.DataFrame", roles: Roles, file: BinaryIO, suffix
     table = frame.to_arrow(compat_level=polars.CompatLevel.oldest())
     table = table.replace_schema_metadata({KEY: roles.to_json()})
     if suffix in PARQUET:
-        pyarrow.parquet.write_table(table, file)
+        pyarrow.parquet.write_table(table, file, write_page_checksum=True)
     else:
         pyarrow.feather.write_feather(table, file)

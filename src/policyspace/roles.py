@@ -33,6 +33,7 @@ class Roles:
     action_names: tuple[str, ...] | None = None
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
 
     @classmethod
     def of(cls, demonstrations: Demonstrations) -> Self:
@@ -185,5 +186,6 @@ def _is_header(found: Any) -> bool:
         and isinstance(found["blocks"], dict)
         and all(texts(inside) for inside in found["blocks"].values())
         and isinstance(found["metadata"], dict)
+        and isinstance(found["rows"], int | None)
         and len(found["action"]) == (1 if found["discrete"] else len(found["action_names"]))
     )
