@@ -151,7 +151,7 @@ def _read_csv(data: bytes, separator: str) -> Stored:
         raise
     if roles is not None and frame.height != roles.rows:
         raise InputError(
-            f"its header promises {roles.rows} rows, found {frame.height}: write it again, or correct "rows"."
+            f"its header promises {roles.rows} rows, found {frame.height}: write it again, or correct 'rows'."
         )
     return frame, roles
 
