@@ -26,9 +26,6 @@ class ConfMDP(ABC):
     and ends do not depend on ω: where an outcome does, the state carries it. A world is hashable and never changes.
     """
 
-    action_bounds: tuple[float, float] | None = None
-    """The interval that matters for every component of an action; None for discrete actions, given as codes 0, 1, …"""
-
     @property
     @abstractmethod
     def name(self) -> str:
@@ -58,6 +55,11 @@ class ConfMDP(ABC):
     @abstractmethod
     def parameters(self) -> tuple[ConfigurationParameter, ...]:
         """The entries of ω."""
+
+    @property
+    def action_bounds(self) -> tuple[float, float] | None:
+        """The interval that matters for the components of an action; None if actions are discrete, codes 0, 1, …"""
+        return None
 
     @abstractmethod
     def initial(self, key: Key, configuration: Configuration) -> State:

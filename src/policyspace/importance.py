@@ -19,14 +19,15 @@ def log_weights(world: ConfMDP, trajectories: Trajectories, configuration: Confi
 
 def renyi2(log_weight: Array) -> Array:
     """d̂₂(ω‖ω₀) = (1/m) Σ_i w_{ω/ω₀}(τ_i)², exponentiated 2-Rényi divergence, from log weights [m] or [m, T+1]."""
-    whole = _whole(log_weight)
-    return jnp.exp(jax.nn.logsumexp(2.0 * whole) - jnp.log(whole.shape[0]))
+    weight, scale = _scaled(log_weight)
+    return jnp.mean(weight**2) * jnp.exp(2.0 * scale)
 
 
 def effective_sample_size(log_weight: Array) -> Array:
-    """(Σ w)² / Σ w²: how many episodes of ω the weighted ones are worth."""
-    whole = _whole(log_weight)
-    return jnp.exp(2.0 * jax.nn.logsumexp(whole) - jax.nn.logsumexp(2.0 * whole))
+    """(Σ w)² / Σ w²: how many episodes of ω the weighted ones are worth; 0 when every weight is."""
+    weight, _ = _scaled(log_weight)
+    squares = jnp.sum(weight**2)
+    return jnp.where(squares > 0, jnp.sum(weight) ** 2 / jnp.where(squares > 0, squares, 1.0), 0.0)
 
 
 def largest_weight(log_weight: Array) -> Array:
@@ -37,6 +38,14 @@ def largest_weight(log_weight: Array) -> Array:
 def _whole(log_weight: Array) -> Array:
     """The log weights of whole trajectories [m]."""
     return log_weight[:, -1] if log_weight.ndim == 2 else log_weight
+
+
+def _scaled(log_weight: Array) -> tuple[Array, Array]:
+    """Weights [m] relative to the largest, which cannot overflow, and its logarithm."""
+    whole = _whole(log_weight)
+    top = jax.lax.stop_gradient(jnp.max(whole))
+    scale = jnp.where(jnp.isfinite(top), top, 0.0)
+    return jnp.exp(whole - scale), scale
 
 
 def _episode(world: ConfMDP, configuration: Configuration, states: Any, actions: Array, mask: Array) -> Array:
