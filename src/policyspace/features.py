@@ -133,6 +133,7 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
     except (pyarrow.ArrowException, polars.exceptions.PolarsError, TypeError, ValueError) as error:
         raise InputError(f"a column must hold one type, found a mixture ({error}): convert it first.") from error
     assert isinstance(made, polars.DataFrame)
+    made.columns = names  # an empty name is a name, which polars replaces
     return made
 
 

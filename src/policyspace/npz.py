@@ -103,7 +103,9 @@ def _frame(columns: Columns) -> "polars.DataFrame":
             )
         if any(name == other for other, _ in columns[:i]):
             raise InputError(f"every column needs a name of its own, found '{name}' twice: rename one.")
-    return polars.DataFrame([_series(name, array) for name, array in columns])
+    frame = polars.DataFrame([_series(name, array) for name, array in columns])
+    frame.columns = [name for name, _ in columns]  # an empty name is a name, which polars replaces
+    return frame
 
 
 def _series(name: str, array: np.ndarray) -> "polars.Series":

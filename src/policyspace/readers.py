@@ -138,42 +138,45 @@ def _read_csv(data: bytes, separator: str) -> Stored:
             raise InputError("its last line is cut off: write the file again.")
         line, _, data = data.partition(b"\n")
         roles = Roles.from_json(line.removeprefix(COMMENT).decode())
-    data = data.rstrip(b"\r\n")
-    _check_text(data, separator)
+    names, body = _header(data.rstrip(b"\r\n"), separator)
     # As written: a label "01" stays text, and a float stays a float whatever its values.
     types: dict[str, Any] = {} if roles is None else dict.fromkeys(roles.features, polars.Float64)
     if roles is not None:
         types |= dict.fromkeys(roles.action, polars.String if roles.discrete else polars.Float64)
+    # Plain names while polars reads: it alters empty and quoted ones.
+    plain = [f"column_{j}" for j in range(len(names))]
+    head = separator.join(plain).encode() + b"\n"
+    known = {plain[names.index(name)]: kind for name, kind in types.items() if name in names}
     try:
-        frame = polars.read_csv(data, separator=separator, infer_schema_length=None, schema_overrides=types)
+        frame = polars.read_csv(head + body, separator=separator, infer_schema_length=None, schema_overrides=known)
     except polars.exceptions.ComputeError:
-        _check_fields(data, separator)
+        _check_fields(head + body, separator)
         raise
+    frame.columns = names
     if roles is not None and frame.height != roles.rows:
-        raise InputError(
-            f"its header promises {roles.rows} rows, found {frame.height}: write it again, or correct 'rows'."
-        )
+        raise InputError(f"its header promises {roles.rows} rows, found {frame.height}: write it again.")
     return frame, roles
 
 
-def _check_text(data: bytes, separator: str) -> None:
-    """UTF-8, with a header of unique names in which the separator occurs."""
+def _header(data: bytes, separator: str) -> tuple[list[str], bytes]:
+    """The unique names in the first line, and the bytes after it, all of them UTF-8."""
     try:
-        text = data.decode()
+        lines = io.StringIO(data.decode(), newline="")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"expected text in UTF-8, found other bytes in line {line}: save it as UTF-8.") from error
-    header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
-    if not header:
+    names = next(csv.reader(iter(lines.readline, ""), delimiter=separator), [])
+    if not names:
         raise InputError("expected a header line with the names of the columns, found an empty line.")
-    for i, name in enumerate(header):
-        if name in header[:i]:
+    for i, name in enumerate(names):
+        if name in names[:i]:
             raise InputError(f"every column needs a name of its own, found '{name}' twice in the header: rename one.")
-    other = next((mark for mark in ";\t,|" if mark != separator and mark in header[0]), None)
-    if len(header) == 1 and other:
+    other = next((mark for mark in ";\t,|" if mark != separator and mark in names[0]), None)
+    if len(names) == 1 and other:
         raise InputError(
             f"columns must be separated by {separator!r}, found {other!r} in the header: convert the file."
         )
+    return names, lines.read().encode()
 
 
 def _check_fields(data: bytes, separator: str) -> None:
