@@ -1,0 +1,98 @@
+"""`policyspace identify`: from a file to the answer."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policyspace.cli import options
+
+if TYPE_CHECKING:
+    from policyspace.answer import Identification
+
+
+def identify(
+    file: options.File,
+    action: options.Action = None,
+    features: options.Features = None,
+    episode: options.Episode = None,
+    weight: options.Weight = None,
+    policy: options.Policy = None,
+    covariance: options.Covariance = None,
+    rule: Annotated[
+        str,
+        typer.Option("--rule", help="One test a group, or all supports.", metavar="simplified|combinatorial"),
+    ] = "simplified",
+    significance: options.Significance = 0.05,
+    correction: Annotated[
+        str,
+        typer.Option(
+            "--correction",
+            help="Of the simplified rule: Holm, Bonferroni (the paper's) or Benjamini–Hochberg (false discovery rate only).",
+            metavar="holm|bonferroni|bh",
+        ),
+    ] = "holm",
+    paper_rule: Annotated[
+        bool, typer.Option("--paper-rule", help="The paper's split of δ: δ/d, or δ/2^d for the combinatorial rule.")
+    ] = False,
+    groups: options.GroupsOption = "feature",
+    always: options.Always = None,
+    no_intercept: options.NoIntercept = False,
+    reference: options.Reference = None,
+    firth: Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")] = False,
+    json: options.JsonOut = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
+    ] = None,
+) -> None:
+    """Say which features or parameters the agent controls, from a file of states and actions.
+
+    A file written by policyspace knows the roles of its columns and needs no options.
+    """
+    from policyspace.identification import identify as answer
+
+    data = options.source(
+        file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
+    )
+    result = answer(
+        data.demonstrations,
+        rule=rule,  # type: ignore[arg-type]
+        significance=significance,
+        correction=correction,  # type: ignore[arg-type]
+        paper_rule=paper_rule,
+        firth=firth,
+        **data.settings(),
+    )
+    if plot is not None:
+        from policyspace.report.evidence import plot_evidence
+
+        plot_evidence(result, plot)
+    if json is not None:
+        options.write_json(result.to_json(), json)
+    if json != "-":
+        show(result)
+        for path in [plot, json]:
+            if path is not None:
+                typer.echo(f"Saved {path}")
+
+
+def show(result: "Identification") -> None:
+    """The answer on the screen: a sentence, the table, what must be read with it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from policyspace.answer import COLUMNS
+
+    console = Console(highlight=False)
+    console.print(result.sentence, style="bold", markup=False, soft_wrap=True)
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, justify="right" if name in ("λ", "df", "p", "adjusted p") else "left", no_wrap=True)
+    colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
+    for test, row in zip(result.tests, result.rows(), strict=True):
+        table.add_row(*row, style=colours[test.verdict])
+    # A number is never cut short: a narrow window wraps the line instead.
+    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    Console(highlight=False, width=max(console.width, needed)).print(table)
+    for note in result.notes():
+        console.print(note, style="yellow" if note.startswith("Warning") else None, markup=False, soft_wrap=True)

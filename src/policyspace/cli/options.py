@@ -1,0 +1,190 @@
+"""What commands share: the options that say what a file holds, and how they become data and a policy space."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyspace.errors import InputError
+
+if TYPE_CHECKING:
+    from policyspace.demonstrations import Demonstrations
+
+File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
+Action = Annotated[
+    list[str] | None,
+    typer.Option("--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option("--features", help="Feature columns; by default all that play no other role.", metavar="COL[,COL…]"),
+]
+Episode = Annotated[
+    str | None, typer.Option("--episode", help="Column that says which episode a row is from.", metavar="COL")
+]
+Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights (counts).", metavar="COL")]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", help="By default inferred from the type of the action.", metavar="gaussian|boltzmann"),
+]
+Covariance = Annotated[
+    str | None,
+    typer.Option(
+        "--covariance",
+        help="Of a Gaussian policy: a variance, variances with commas, a file with a matrix, or 'estimate' (default).",
+        metavar="VALUE|FILE|estimate",
+    ),
+]
+GroupsOption = Annotated[
+    str,
+    typer.Option("--groups", help="What is tested as one unit.", metavar="feature|parameter|FILE.toml"),
+]
+Always = Annotated[
+    list[str] | None, typer.Option("--always", help="Groups known to be controlled: not tested.", metavar="COL[,COL…]")
+]
+NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a constant feature.")]
+Reference = Annotated[
+    str | None, typer.Option("--reference", help="The action that the others are compared with.", metavar="LABEL")
+]
+Significance = Annotated[
+    float, typer.Option("--significance", help="δ: the chance of any false 'controlled'.", metavar="δ")
+]
+JsonOut = Annotated[
+    str | None,
+    typer.Option("--json", help="Write the answer as JSON to a file, or to the screen ('-').", metavar="FILE|-"),
+]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the options of a command say about the file and the policy."""
+
+    demonstrations: "Demonstrations"
+    policy: str | None
+    covariance: Any
+    groups: Any
+    always: tuple[str, ...]
+    fixed: Any
+    intercept: bool
+
+    def settings(self) -> dict[str, Any]:
+        """As keyword arguments of `policyspace.identify`."""
+        names = ("policy", "covariance", "groups", "always", "fixed", "intercept")
+        return {name: getattr(self, name) for name in names}
+
+
+def source(
+    file: Path,
+    action: list[str] | None,
+    features: list[str] | None,
+    episode: str | None,
+    weight: str | None,
+    policy: str | None,
+    covariance: str | None,
+    groups: str,
+    always: list[str] | None,
+    no_intercept: bool,
+    reference: str | None,
+) -> Source:
+    """Read the file and what the options point to."""
+    from policyspace.readers import read
+
+    if policy not in (None, "gaussian", "boltzmann"):
+        raise InputError(f"--policy must be gaussian or boltzmann, found '{policy}'.")
+    declared = split(always)
+    grouping, more, fixed = _groups(groups)
+    data = read(
+        file,
+        action=_one_or_many(split(action)),
+        features=split(features) or None,
+        episode=episode,
+        weight=weight,
+        discrete=None if policy is None else policy == "boltzmann",
+        reference=reference,
+    )
+    return Source(
+        data, policy, _covariance(covariance), grouping, tuple(declared) + more, fixed, intercept=not no_intercept
+    )
+
+
+def split(given: list[str] | None) -> list[str]:
+    """Names from options that may be repeated and may hold commas."""
+    return [name.strip() for text in given or [] for name in text.split(",") if name.strip()]
+
+
+def _one_or_many(names: list[str]) -> str | list[str] | None:
+    return None if not names else names[0] if len(names) == 1 else names
+
+
+def _groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
+    """(groups, always, fixed) from a word or from a TOML file with a table [groups], a list always, a table [fixed]."""
+    if text in ("feature", "parameter"):
+        return text, (), 0.0
+    if not text.endswith(".toml"):
+        raise InputError(f"--groups must be 'feature', 'parameter' or a TOML file, found '{text}'.")
+    import tomllib
+
+    try:
+        table = tomllib.loads(Path(text).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{text}: cannot be read ({error.strerror}): check the path given to --groups.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{text}: is not a valid TOML file ({error}).") from error
+    unknown = set(table) - {"groups", "always", "fixed"}
+    groups, always, fixed = table.get("groups", "feature"), table.get("always", []), table.get("fixed", {})
+    if unknown:
+        raise InputError(f"{text}: unknown entry '{min(unknown)}': a groups file has [groups], always and [fixed].")
+    if not isinstance(groups, dict | str) or not _names(always):
+        raise InputError(
+            f'{text}: expected a table [groups] with lines such as position = ["x", "y"], and a list always.'
+        )
+    if isinstance(groups, dict) and not all(_names(inside) for inside in groups.values()):
+        raise InputError(f"{text}: every group in [groups] must be a list of feature names.")
+    numbers = isinstance(fixed, dict) and all(isinstance(v, int | float) for v in fixed.values())
+    if not numbers:
+        raise InputError(f"{text}: [fixed] must give a number for each name.")
+    return groups, tuple(always), fixed
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _covariance(text: str | None) -> Any:
+    """A number, several numbers, a matrix from a file, or the word 'estimate'."""
+    if text is None or text == "estimate":
+        return text
+    try:
+        numbers = [float(part) for part in text.split(",")]
+        return numbers[0] if len(numbers) == 1 else numbers
+    except ValueError:
+        return _matrix(Path(text))
+
+
+def _matrix(path: Path) -> Any:
+    import numpy as np
+
+    if not path.is_file():
+        raise InputError(f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{path}'.")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        if path.suffix == ".json":
+            return json.loads(path.read_text(encoding="utf-8"))
+        delimiter = "," if "," in path.read_text(encoding="utf-8") else None
+        return np.loadtxt(path, delimiter=delimiter, ndmin=2)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path}: is not a matrix of numbers ({error}): give CSV, NPY or JSON.") from error
+
+
+def write_json(text: str, target: str) -> None:
+    """To the screen for '-', otherwise to a file that appears whole or not at all."""
+    if target == "-":
+        typer.echo(text)
+        return
+    from policyspace.whole_file import replacing
+
+    with replacing(target) as out:
+        out.write((text + "\n").encode())
