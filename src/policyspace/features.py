@@ -126,8 +126,9 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError(f"every column needs a name of its own, found '{twice}' twice: rename one.")
     try:
-        if arrow:  # without the metadata of the schema, at which polars panics when it is damaged
-            made = polars.from_arrow(pyarrow.Table.from_arrays(frame.columns, names=names))
+        if arrow:  # without what polars may panic at: damaged metadata of the schema, a zero byte in a name
+            plain = [f"column_{j}" for j in range(len(names))]
+            made = polars.from_arrow(pyarrow.Table.from_arrays(frame.columns, names=plain))
         else:
             made = polars.from_pandas(frame)
     except (pyarrow.ArrowException, polars.exceptions.PolarsError, TypeError, ValueError) as error:

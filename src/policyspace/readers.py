@@ -221,8 +221,10 @@ def _write_arrow(frame: "polars.DataFrame", roles: Roles, file: BinaryIO, suffix
     import pyarrow.feather
     import pyarrow.parquet
 
+    names = frame.columns
+    frame.columns = [f"column_{j}" for j in range(len(names))]  # polars panics at a zero byte in a name
     # The oldest layout of text, which every reader knows.
-    table = frame.to_arrow(compat_level=polars.CompatLevel.oldest())
+    table = frame.to_arrow(compat_level=polars.CompatLevel.oldest()).rename_columns(names)
     table = table.replace_schema_metadata({KEY: roles.to_json()})
     if suffix in PARQUET:
         pyarrow.parquet.write_table(table, file, write_page_checksum=True)
