@@ -1,0 +1,5 @@
+"""`python -m policyspace`."""
+
+from policyspace.cli import main
+
+main()
