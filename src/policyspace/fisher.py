@@ -96,15 +96,23 @@ def detectable_effect(
     """
     indices = list(group.indices)
     needed = noncentrality_for_power(likelihood.law, significance, len(indices), power)
+    return float(np.sqrt(needed * worst_variance(*inverse_information(information), group) / likelihood.total_weight))
+
+
+def inverse_information(information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """F⁺ [d, d], and the coordinates [d] that take part in a direction which changes nothing on these states."""
     scale = np.sqrt(np.diag(information))
     scale[scale == 0] = 1.0
     eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))
     real = eigenvalues > 1e-11
-    if np.abs(vectors[indices][:, ~real]).max(initial=0.0) > 1e-5:
-        return np.inf  # some direction of this group changes nothing that these states show
-    inverse = (vectors[:, real] / eigenvalues[real]) @ vectors[:, real].T / np.outer(scale, scale)
-    worst = float(np.linalg.eigvalsh(inverse[np.ix_(indices, indices)])[-1])
-    return float(np.sqrt(needed * worst / likelihood.total_weight))
+    hidden = np.abs(vectors[:, ~real]).max(axis=1, initial=0.0) > 1e-5
+    return (vectors[:, real] / eigenvalues[real]) @ vectors[:, real].T / np.outer(scale, scale), hidden
+
+
+def worst_variance(inverse: np.ndarray, hidden: np.ndarray, group: Group) -> float:
+    """The largest eigenvalue of [F⁻¹]_gg: the variance, times n, of the direction of a group that shows least."""
+    indices = list(group.indices)
+    return np.inf if hidden[indices].any() else float(np.linalg.eigvalsh(inverse[np.ix_(indices, indices)])[-1])
 
 
 def noncentrality_for_power(law: ReferenceLaw, significance: float, degrees_of_freedom: int, power: float) -> float:

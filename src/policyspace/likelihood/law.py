@@ -24,6 +24,13 @@ class ReferenceLaw(Protocol):
         """P(λ > c) when the agent does control, at the given non-centrality."""
 
 
+class NoncentralLaw(ReferenceLaw, Protocol):
+    """A law of λ that is known under the alternative too, so that it can be planned with."""
+
+    def cumulative(self, statistic: float, noncentrality: float, degrees_of_freedom: int) -> float:
+        """P(λ ≤ statistic) when the agent does control, at the given non-centrality."""
+
+
 @dataclass(frozen=True)
 class ChiSquare:
     """Wilks' theorem (Theorem 2.1): λ → χ²_m; exact for a Gaussian policy of known covariance."""
@@ -42,7 +49,11 @@ class ChiSquare:
         """P(χ²_m(ncp) > c)."""
         if not degrees_of_freedom:
             return 0.0
-        return 1.0 - float(chndtr(self.critical(significance, degrees_of_freedom), degrees_of_freedom, noncentrality))
+        return 1.0 - self.cumulative(self.critical(significance, degrees_of_freedom), noncentrality, degrees_of_freedom)
+
+    def cumulative(self, statistic: float, noncentrality: float, degrees_of_freedom: int) -> float:
+        """P(χ²_m(ncp) ≤ λ)."""
+        return float(chndtr(statistic, degrees_of_freedom, noncentrality)) if degrees_of_freedom else 1.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,13 @@ class WilksLambda:
             return 0.0
         _, df1, df2 = self._rao(degrees_of_freedom)
         return 1.0 - float(ncfdtr(df1, df2, noncentrality, _critical_f(significance, df1, df2)))
+
+    def cumulative(self, statistic: float, noncentrality: float, degrees_of_freedom: int) -> float:
+        """P(F_{df1,df2}(ncp) ≤ F(λ))."""
+        if not degrees_of_freedom:
+            return 1.0
+        t, df1, df2 = self._rao(degrees_of_freedom)
+        return float(ncfdtr(df1, df2, noncentrality, np.expm1(statistic / self.num_pairs / t) * df2 / df1))
 
 
 def _critical_f(significance: float, df1: float, df2: float) -> float:
