@@ -119,6 +119,12 @@ class ConfMDP(ABC):
         """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""
         return {name: jnp.asarray(value) for name, value in checked_configuration(self.parameters, given).items()}
 
+    def observation_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of the state's numbers, one after the other; infinite unless the world knows better."""
+        state = jax.eval_shape(self.initial, jax.random.key(0), self.default_configuration())
+        size = sum(leaf.size for leaf in jax.tree.leaves(state))
+        return np.full(size, -np.inf), np.full(size, np.inf)
+
     def simulate(
         self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
     ) -> Trajectories:

@@ -79,8 +79,3 @@ class CartPole(ConfMDP):
     def policy_space(self, **options: Any) -> PolicySpace:
         """Boltzmann with one row of weights for two pushes, on the state and a constant."""
         return BoltzmannLinear(self.feature_names, self.action_names, **options)
-
-    def observation_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities have no bounds; positions may pass their limits by one step."""
-        high = np.array([np.inf, np.inf, np.inf, np.inf])
-        return -high, high

@@ -41,8 +41,8 @@ class Minigolf(ConfMDP):
 
     @property
     def action_bounds(self) -> tuple[float, float]:
-        """Strokes are clipped to this interval."""
-        return self.shortest, self.longest
+        """Strokes are clipped to an interval that all but starts at 0."""
+        return 0.0, self.longest
 
     def initial(self, key: Key, configuration: Configuration) -> Array:
         """Distance x ~ U[1, 20] and friction f ~ U[0.02, 0.5], whatever ω."""
