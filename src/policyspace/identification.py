@@ -47,12 +47,44 @@ def identify(
     `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's split instead.
     """
     _check_settings(rule, significance, correction)
-    discrete = None if not isinstance(policy, str) else policy == "boltzmann"
-    data = _demonstrations(features, actions, names, episodes, weights, discrete, reference)
-    space = _space(policy, data, covariance, groups, always, fixed, intercept)
+    space, data = space_and_demonstrations(
+        features,
+        actions,
+        names=names,
+        episodes=episodes,
+        weights=weights,
+        policy=policy,
+        covariance=covariance,
+        groups=groups,
+        always=always,
+        fixed=fixed,
+        intercept=intercept,
+        reference=reference,
+    )
     if rule == "simplified":
         return simplified(space, data, significance, "bonferroni" if paper_rule else correction, firth)
     return combinatorial(space, data, significance, paper_rule, firth)
+
+
+def space_and_demonstrations(
+    features: Any,
+    actions: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    episodes: Any = None,
+    weights: Any = None,
+    policy: Literal["gaussian", "boltzmann"] | PolicySpace | None = None,
+    covariance: Any = None,
+    groups: Groups = "feature",
+    always: Sequence[str] = (),
+    fixed: Any = 0.0,
+    intercept: bool = True,
+    reference: Any = None,
+) -> tuple[PolicySpace, Demonstrations]:
+    """The policy space and the pairs that the arguments of `identify` stand for."""
+    discrete = None if not isinstance(policy, str) else policy == "boltzmann"
+    data = _demonstrations(features, actions, names, episodes, weights, discrete, reference)
+    return _space(policy, data, covariance, groups, always, fixed, intercept), data
 
 
 def simplified(
