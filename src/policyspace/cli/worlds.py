@@ -1,0 +1,94 @@
+"""`policyspace worlds`: which worlds there are, what agents perceive there, and what can be configured."""
+
+import re
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from policyspace.cli import options
+
+
+def worlds(
+    name: Annotated[str | None, typer.Argument(help="One world only.", metavar="[WORLD]", show_default=False)] = None,
+    json: options.JsonOut = None,
+) -> None:
+    """List the worlds that can be simulated: their features, actions, and configurations with bounds and defaults."""
+    from policyspace.worlds import WORLDS, make_world
+
+    options.check_targets(None, json)
+    told = [_tell(make_world(known)) for known in ([name] if name else WORLDS)]
+    if json != "-":
+        _show(told)
+    if json is not None:
+        from json import dumps
+
+        options.write_json(dumps({"worlds": told}, indent=2, ensure_ascii=False), json)
+
+
+def _tell(world: Any) -> dict[str, Any]:
+    """A world as plain data."""
+    return {
+        "name": world.name,
+        "description": (sys.modules[type(world).__module__].__doc__ or "").splitlines()[0],
+        "features": list(world.feature_names),
+        "actions": list(world.action_names),
+        "action_bounds": None if world.action_bounds is None else list(world.action_bounds),
+        "true_controls": sorted(world.true_controls, key=world.feature_names.index),
+        "horizon": world.horizon,
+        "discount": world.discount,
+        "configuration": [
+            {
+                "name": parameter.name,
+                "shape": list(parameter.shape),
+                "low": parameter.low,
+                "high": parameter.high,
+                "default": parameter.default_array().tolist(),
+                "description": parameter.description,
+            }
+            for parameter in world.parameters
+        ],
+    }
+
+
+def _show(told: list[dict[str, Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    for world in told:
+        console.print(f"\n[bold]{world['name']}[/bold]  T = {world['horizon']}, γ = {world['discount']}")
+        console.print(escape(world["description"]), style="dim")
+        kind = (
+            "discrete"
+            if world["action_bounds"] is None
+            else "continuous in [{:g}, {:g}]".format(*world["action_bounds"])
+        )
+        console.print(f"actions   {', '.join(world['actions'])} ({kind})")
+        console.print(f"features  {_runs(world['features'])}", highlight=False)
+        table = Table("configuration", "low", "high", "default", "what it is", box=box.SIMPLE, pad_edge=False)
+        for parameter in world["configuration"]:
+            size = "".join(f"[{count}]" for count in parameter["shape"])
+            bounds = (f"{parameter['low']:g}", f"{parameter['high']:g}", _default(parameter["default"]))
+            table.add_row(escape(parameter["name"] + size), *bounds, parameter["description"])
+        console.print(table)
+
+
+def _runs(names: list[str]) -> str:
+    """Names that only count up, shortened: `row_0 … row_3`."""
+    runs: list[list[str]] = []
+    for name in names:
+        stem = re.sub(r"(_\d+)+$", "", name)
+        if runs and name != stem and re.sub(r"(_\d+)+$", "", runs[-1][0]) == stem:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} … {run[-1]}" for run in runs)
+
+
+def _default(value: Any) -> str:
+    """A number; an array of equal numbers by that number."""
+    flat = value if isinstance(value, list) else [value]
+    return f"{flat[0]:g}" if all(element == flat[0] for element in flat) else str(value)
