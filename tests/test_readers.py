@@ -275,6 +275,8 @@ BAD_CSV = {
     "nan": ("x,move\n1,a\nNaN,b\n", "'x' must be finite numbers, found nan in row 2"),
     "NA": ("x,move\n1,a\nNA,b\n3,a\n", "text where numbers belong: found 'NA' in row 2"),
     "dashes": ("x,move\n1,a\n--,b\n3,a\n", "found '--' in row 2"),
+    "lines in text": ('x,move\n"a\nb",a\n"a\nb",b\n"a\nb",b\n', "'x' is constant, 'a b'"),
+    "returns only": ("x,move\r1,a\r2,b\r", "readable"),
     "one action": ("x,move\n1,a\n2,a\n", "every row has the action 'a'"),
     "header cut off": ('# policyspace: {"version": 1', "cut off"),
     "header no json": ("# policyspace: {]\nx,move\n1,a\n2,b\n", "must be JSON"),
@@ -473,19 +475,37 @@ def test_a_damaged_file_gives_demonstrations_or_an_input_error(suffix, tmp_path,
 
 
 usual = ["", "1", "2", "0.5", "-1e3", "NaN", "inf", "true", "left", "right", " 7", '"', '"a,b"', "é", "2024-01-01"]
-cell = st.sampled_from(usual) | st.text(max_size=3)
-
-
-@settings(FUZZ, max_examples=200)
-@given(
-    rows=st.lists(st.lists(cell, min_size=2, max_size=3), max_size=6),
-    head=st.lists(st.sampled_from(["x", "move", "y", "", "#"]), min_size=1, max_size=3),
-    discrete=st.sampled_from([None, True, False]),
+messy = st.sampled_from(usual) | st.text(max_size=3)
+column_kinds = st.sampled_from(
+    [
+        messy,
+        finite.map(repr),
+        st.integers(-3, 3).map(str),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["true", "false"]),
+    ]
 )
-def test_random_csv_tables(tmp_path, rows, head, discrete):
+
+
+@st.composite
+def csv_tables(draw) -> str:
+    """Columns of one kind each, or of anything, under a header that is right most of the time."""
+    head = draw(st.just(["x", "move"]) | st.lists(st.sampled_from(["x", "move", "y", "", "#"]), min_size=1, max_size=3))
+    kinds = [draw(column_kinds) for _ in range(draw(st.just(len(head)) | st.integers(1, 3)))]
+    rows = [[draw(kind) for kind in kinds] for _ in range(draw(st.integers(0, 8)))]
+    return "\n".join(",".join(row) for row in [head, *rows])
+
+
+@settings(FUZZ, max_examples=300)
+@given(table=csv_tables(), discrete=st.sampled_from([None, True, False]))
+def test_random_csv_tables(tmp_path, table, discrete):
     path = tmp_path / "log.csv"
-    path.write_text("\n".join(",".join(row) for row in [head, *rows]), encoding="utf-8", errors="surrogatepass")
-    outcome(path, action="move", discrete=discrete)
+    path.write_text(table, encoding="utf-8", errors="surrogatepass", newline="")
+    made = outcome(path, action="move", discrete=discrete)
+    if made is not None:
+        again = tmp_path / "again.csv"
+        write(made, again)
+        assert_same(read(again), made)
 
 
 @settings(FUZZ, max_examples=60)

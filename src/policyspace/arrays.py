@@ -77,7 +77,7 @@ def is_discrete(actions: np.ndarray, discrete: bool | None) -> bool:
     if discrete or (discrete is None and actions.dtype.kind != "f"):
         raise InputError(
             f"discrete actions must be one column, found {actions.shape[1]} columns of type {actions.dtype}: "
-            "choose one, or say discrete=False if they are numbers."
+            "choose one, or take the Gaussian policy (discrete=False) if they are numbers."
         )
     return False
 
@@ -104,7 +104,7 @@ def encode(actions: np.ndarray, names: Sequence[str] | None, trusted: bool) -> t
     else:
         for label in found:
             if label not in names:
-                raise InputError(f"the action '{label}' is not among the action names: {nearest(label, names)}.")
+                raise InputError(f"the action '{label}' is not among the action names: {nearest(label, names)}")
         codes = np.array([names.index(label) for label in found], dtype=np.int64)[codes]
     for name in names:
         if name not in found:
@@ -148,11 +148,11 @@ def _levels(actions: np.ndarray) -> tuple[list[Any], np.ndarray]:
 
 
 def _object_levels(actions: list[Any]) -> tuple[list[Any], np.ndarray]:
-    for row, value in enumerate(actions):
-        if not isinstance(value, str | bool | int):
-            raise InputError(
-                f"discrete actions must be labels or whole numbers, found {_shown(value)} in row {row + 1}."
-            )
+    allowed = (str, bool, int, np.integer, np.bool_)
+    if not all(issubclass(kind, allowed) for kind in {type(value) for value in actions}):
+        row = next(i for i, value in enumerate(actions) if not isinstance(value, allowed))
+        found = _shown(actions[row])
+        raise InputError(f"discrete actions must be labels or whole numbers, found {found} in row {row + 1}.")
     distinct = set(actions)
     if len({isinstance(value, str) for value in distinct}) > 1:
         raise InputError("discrete actions must be all text or all numbers, found a mixture.")

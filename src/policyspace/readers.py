@@ -9,7 +9,7 @@ import io
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -50,7 +50,7 @@ def read(
             frame, roles = _stored(_bytes(path), suffix)
         return assemble(frame, roles, action, features, episode, weight, discrete, reference)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(" ".join(f"{path}: {error}".splitlines())) from error
 
 
 def write(demonstrations: Demonstrations, path: str | Path) -> None:
@@ -67,7 +67,7 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
             else:
                 _write_arrow(to_frame(demonstrations, roles), roles, file, suffix)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(" ".join(f"{path}: {error}".splitlines())) from error
 
 
 def _suffix(path: Path) -> str:
@@ -147,25 +147,36 @@ def _read_csv(data: bytes, separator: str) -> Stored:
     plain = [f"column_{j}" for j in range(len(names))]
     head = separator.join(plain).encode() + b"\n"
     known = {plain[names.index(name)]: kind for name, kind in types.items() if name in names}
-    try:
-        frame = polars.read_csv(head + body, separator=separator, infer_schema_length=None, schema_overrides=known)
-    except polars.exceptions.ComputeError:
-        _check_fields(head + body, separator)
-        raise
+    frame = _parse(head + body, separator, known)
     frame.columns = names
     if roles is not None and frame.height != roles.rows:
         raise InputError(f"its header promises {roles.rows} rows, found {frame.height}: write it again.")
     return frame, roles
 
 
+def _parse(data: bytes, separator: str, types: dict[str, Any]) -> "polars.DataFrame":
+    """With types inferred from every row: from the first ones, and from all of them if a later one does not fit."""
+    import polars
+
+    options: dict[str, Any] = {"separator": separator, "schema_overrides": types}
+    with suppress(polars.exceptions.ComputeError):
+        return polars.read_csv(data, infer_schema_length=1000, **options)
+    try:
+        return polars.read_csv(data, infer_schema_length=None, **options)
+    except polars.exceptions.ComputeError:
+        _check_fields(data, separator)
+        raise
+
+
 def _header(data: bytes, separator: str) -> tuple[list[str], bytes]:
     """The unique names in the first line, and the bytes after it, all of them UTF-8."""
     try:
-        lines = io.StringIO(data.decode(), newline="")
+        data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"expected text in UTF-8, found other bytes in line {line}: save it as UTF-8.") from error
-    names = next(csv.reader(iter(lines.readline, ""), delimiter=separator), [])
+    raw = io.BytesIO(data)
+    names = next(csv.reader((line.decode() for line in iter(raw.readline, b"")), delimiter=separator), [])
     if not names:
         raise InputError("expected a header line with the names of the columns, found an empty line.")
     for i, name in enumerate(names):
@@ -176,7 +187,7 @@ def _header(data: bytes, separator: str) -> tuple[list[str], bytes]:
         raise InputError(
             f"columns must be separated by {separator!r}, found {other!r} in the header: convert the file."
         )
-    return names, lines.read().encode()
+    return names, data[raw.tell() :]
 
 
 def _check_fields(data: bytes, separator: str) -> None:
