@@ -1,0 +1,234 @@
+"""How many more pairs or episodes? The power of every test from a pilot, with the pilot's own uncertainty."""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from policyspace.demonstrations import Demonstrations
+from policyspace.errors import InputError, nearest
+from policyspace.fisher import dependences, inverse_information, worst_variance
+from policyspace.glr import Test
+from policyspace.identification import space_and_demonstrations
+from policyspace.likelihood import Likelihood, likelihood_of
+from policyspace.likelihood.law import ChiSquare, NoncentralLaw, WilksLambda
+from policyspace.planning.intervals import Interval, profile_intervals
+from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
+from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
+from policyspace.planning.words import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
+from policyspace.policies.base import ExponentialFamily
+from policyspace.policies.groups import Group
+from policyspace.rules import one_at_a_time
+
+TESTS = ("wilks", "universal", "eprocess")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number from the pilot and the range that the pilot leaves for it."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """What the pilot says about the test of one group; `rate` is its non-centrality a pair, 2·KL(θ*‖Θ_I)."""
+
+    group: str
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    rate: Estimate
+    power_now: Estimate  # of a new data set of the same size
+    pairs: Estimate  # for the wanted power; infinite where the pilot shows no effect
+    episodes: Estimate | None
+    effect: float  # ‖θ̂_g‖ or, where one was asked for, that effect
+    detectable_effect: float  # the smallest ‖θ_g‖ that the present n shows with the wanted power
+    effect_bound: float  # every |θ_i| of the group is smaller, with the confidence of one test
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan for every tested group, and all that it rests on."""
+
+    groups: list[GroupPlan]
+    intervals: list[Interval]
+    test: str
+    power: float
+    significance: float
+    confidence: float
+    num_pairs: int
+    num_episodes: int | None
+    num_parameters: int
+    procedure: Procedure
+    given_effect: float | None
+    warnings: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one plain sentence."""
+        return plan_sentence(self)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table as text, in the order of COLUMNS."""
+        return plan_rows(self)
+
+    def notes(self) -> list[str]:
+        """What must be read with the table."""
+        return plan_notes(self)
+
+    def __str__(self) -> str:
+        table = [COLUMNS, *self.rows()]
+        widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
+        text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
+        return "\n".join([self.sentence, "", *text, "", *self.notes()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""
+        plain = {name: value for name, value in vars(self).items() if name != "procedure"}
+        plain["groups"] = [asdict(group) for group in self.groups]
+        plain["intervals"] = [asdict(interval) | {"bound": interval.bound} for interval in self.intervals]
+        return {"answer": self.sentence, **{name: as_number(value) for name, value in plain.items()}}
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def plan(
+    features: Any,
+    actions: Any = None,
+    *,
+    power: float = 0.9,
+    significance: float = 0.05,
+    confidence: float = 0.9,
+    effect: float | None = None,
+    test: str = "wilks",
+    **source: Any,
+) -> Plan:
+    """How many pairs and episodes find each group with the wanted power? What data are, is said as to `identify`.
+
+    The size of each effect is taken from the pilot, with its uncertainty at `confidence`; or it is `effect`, a ‖θ_g‖ in
+    the direction that shows least. `test` is the one that will be used: wilks (λ with Holm), universal or eprocess.
+    """
+    space, data = space_and_demonstrations(features, actions, **source)
+    return plan_likelihood(likelihood_of(space, data), data, power, significance, confidence, effect, test)
+
+
+def plan_likelihood(
+    likelihood: Likelihood,
+    demonstrations: Demonstrations,
+    power: float = 0.9,
+    significance: float = 0.05,
+    confidence: float = 0.9,
+    effect: float | None = None,
+    test: str = "wilks",
+) -> Plan:
+    """The plan from a likelihood that is already made."""
+    for value, what in ((power, "the power"), (significance, "the significance"), (confidence, "the confidence")):
+        check_share(value, what)
+    if power <= significance:
+        raise InputError(f"the power must exceed the significance {significance:g}, found {power:g}.")
+    if effect is not None and not (math.isfinite(effect) and effect > 0):
+        raise InputError(f"the effect must be a positive number, found {effect:g}.")
+    if not isinstance(likelihood.law, ChiSquare | WilksLambda):
+        raise InputError(f"planning is for linear policies, found {type(likelihood.space).__name__}.")
+    procedure = procedure_of(likelihood, test, significance)
+    planner = _Planner(likelihood, demonstrations, procedure, power, (1 - confidence) / 2, effect)
+    tests = one_at_a_time(likelihood, significance).tests
+    intervals = profile_intervals(likelihood, significance)
+    return Plan(
+        [planner.group(likelihood.space.groups[g], tests[g], intervals) for g in tests],
+        intervals, test, power, significance, confidence, demonstrations.num_pairs, demonstrations.num_episodes,
+        likelihood.space.num_parameters, procedure, effect, _warnings(likelihood, demonstrations, power),
+    )  # fmt: skip
+
+
+def procedure_of(likelihood: Likelihood, test: str, significance: float) -> Procedure:
+    """The test that will be used; e-values need no correction for their number, λ the strictest step of Holm's."""
+    num_parameters = likelihood.num_free(likelihood.space.everything)
+    if test == "universal":
+        return Universal(significance, num_parameters)
+    if test == "eprocess":
+        return Prequential(significance, num_parameters)
+    if test != "wilks":
+        raise InputError(f"unknown test '{test}': {nearest(test, TESTS)}")
+    return Wilks(likelihood.law, significance / len(likelihood.space.tested))
+
+
+class _Planner:
+    """Everything that the plans of all groups share."""
+
+    def __init__(
+        self, likelihood: Likelihood, data: Demonstrations, procedure: Procedure, power: float, tail: float, effect: Any
+    ) -> None:
+        assert isinstance(likelihood.law, ChiSquare | WilksLambda)
+        self.likelihood, self.procedure, self.power, self.tail, self.effect = likelihood, procedure, power, tail, effect
+        self.law: NoncentralLaw = likelihood.law
+        self.total = likelihood.total_weight
+        self.inverse, self.hidden = inverse_information(likelihood.information())
+        # Weights are counts: plans are made in what they add up to, and told in rows of the same mean weight.
+        self.rows_per_weight = data.num_pairs / self.total
+        self.pairs_per_episode = None if data.num_episodes is None else data.num_pairs / data.num_episodes
+
+    def group(self, group: Group, test: Test, intervals: list[Interval]) -> GroupPlan:
+        """One group: the rate that the pilot leaves, and what follows from it."""
+        worst = worst_variance(self.inverse, self.hidden, group)
+        m, likelihood, indices = test.degrees_of_freedom, self.likelihood, list(group.indices)
+        rate = self._rate(test) if self.effect is None else Estimate(*[self.effect**2 / worst] * 3)
+        size = float(np.linalg.norm(likelihood.full.theta[indices] - likelihood.space.fixed[indices]))
+        if likelihood.diverging[indices].any():
+            # The information fades as weights run off to infinity, and nothing can be said about sizes.
+            size = worst = np.inf
+        pairs = Estimate(*(self._pairs(r, m) for r in (rate.value, rate.high, rate.low)))
+        needed = rate_for_power(self.procedure, self.total, m, self.power)
+        detectable = float(np.sqrt(needed * worst)) if needed < np.inf and worst < np.inf else np.inf
+        return GroupPlan(
+            group.name, test.statistic, m, test.p_value, rate,
+            Estimate(*(self.procedure.power(self.total, r, m) for r in (rate.value, rate.low, rate.high))),
+            pairs, self._episodes(pairs), size if self.effect is None else self.effect, detectable,
+            max(interval.bound for interval in intervals if interval.group == group.name),
+        )  # fmt: skip
+
+    def _rate(self, test: Test) -> Estimate:
+        """From λ ~ χ²_m(n·rate): the median-unbiased estimate, and the interval of the same family."""
+        m = test.degrees_of_freedom
+        if not m:
+            return Estimate(0.0, 0.0, 0.0)
+        quantiles = (noncentrality_quantile(self.law, test.statistic, m, p) for p in (0.5, 1 - self.tail, self.tail))
+        return Estimate(*(ncp / self.total for ncp in quantiles))
+
+    def _pairs(self, rate: float, degrees_of_freedom: int) -> float:
+        found = pairs_for_power(self.procedure, rate, degrees_of_freedom, self.power) * self.rows_per_weight
+        # A hair above a whole number is that number: the search stops at twelve digits.
+        return float(np.ceil(found * (1 - 1e-9)))
+
+    def _episodes(self, pairs: Estimate) -> Estimate | None:
+        if self.pairs_per_episode is None:
+            return None
+        return Estimate(*(float(np.ceil(n / self.pairs_per_episode)) for n in (pairs.value, pairs.low, pairs.high)))
+
+
+def _warnings(likelihood: Likelihood, data: Demonstrations, power: float) -> list[str]:
+    found = []
+    if likelihood.design is not None and isinstance(likelihood.space, ExponentialFamily):
+        found = [
+            f"{d} No number of pairs like these changes that." for d in dependences(likelihood.space, likelihood.design)
+        ]
+    if likelihood.full.separated:
+        found.append(
+            "the pilot is separated: no finite parameter is most likely. λ and the plans made from it still hold as limits, "
+            "sizes of effects do not: intervals are open on one side, and what is detectable cannot be said."
+        )
+    if not likelihood.full.converged:
+        found.append("the full fit of the pilot did not converge: read the plan with care.")
+    if data.discrete and likelihood.total_weight < 5 * likelihood.space.num_parameters:
+        found.append(
+            f"a pilot of {data.num_pairs} pairs for {likelihood.space.num_parameters} parameters is small: its λ run high, "
+            "and the plan is too hopeful; plan again when more is there."
+        )
+    return found
