@@ -8,38 +8,64 @@ from policyspace.likelihood.base import Fit, Likelihood
 from policyspace.likelihood.boltzmann import BoltzmannLikelihood
 from policyspace.likelihood.firth import FirthLikelihood
 from policyspace.likelihood.gaussian import GaussianLikelihood
+from policyspace.likelihood.network import NetworkLikelihood
 from policyspace.policies.base import ExponentialFamily, PolicySpace
 from policyspace.policies.boltzmann import BoltzmannLinear
+from policyspace.policies.custom import CustomPolicy
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
+from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork, Network
+
+LARGEST = 1e60
+"""The size of a feature or an action beyond which its moments could overflow (and below whose inverse, vanish)."""
 
 __all__ = ["Fit", "Likelihood", "fit", "likelihood_of"]
 
 
 def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: bool = False) -> Likelihood:
     """The likelihood of these demonstrations in this space, with the full fit made."""
-    if not isinstance(space, ExponentialFamily):
-        raise InputError(f"maximum likelihood is for linear policy spaces so far, found {type(space).__name__}.")
-    features, actions, weights = demonstrations.features, demonstrations.actions, demonstrations.weights
-    if demonstrations.names != space.feature_names:
+    if firth and not isinstance(space, BoltzmannLinear):
         raise InputError(
-            f"the policy space has the features {', '.join(space.feature_names)}, "
-            f"the demonstrations {', '.join(demonstrations.names)}: they must be the same, in the same order."
+            f"Firth's penalty is for the linear Boltzmann policy, found {type(space).__name__}: leave it out."
         )
+    if isinstance(space, CustomPolicy):
+        from policyspace.likelihood.custom import CustomLikelihood  # JAX is only for those who bring their own policy
+
+        return CustomLikelihood(space, demonstrations)
+    if not isinstance(space, ExponentialFamily | Network):
+        raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
+    _check_match(space, demonstrations)
+    features, actions, weights = demonstrations.features, demonstrations.actions, demonstrations.weights
+    if isinstance(space, Network):
+        return NetworkLikelihood(space, features, actions, weights)
     if features.shape[0] < features.shape[1] + space.intercept:
         raise InputError(
             f"{features.shape[0]} rows are fewer than the {features.shape[1] + space.intercept} parameters of one action: "
             "collect more rows, or test fewer features."
         )
     if isinstance(space, GaussianLinear):
-        if demonstrations.discrete:
-            raise InputError("a Gaussian policy needs numbers as actions, found labels: use the Boltzmann policy.")
-        if firth:
-            raise InputError("Firth's penalty is for the Boltzmann policy; a Gaussian one is never separated.")
-        if actions.shape[1] != len(space.row_names):
-            raise InputError(f"the policy space has {len(space.row_names)} actions, the data {actions.shape[1]}.")
         return GaussianLikelihood(space, features, actions, weights)
     assert isinstance(space, BoltzmannLinear)
+    plain = BoltzmannLikelihood(space, features, actions, weights)
+    return FirthLikelihood(plain) if firth else plain
+
+
+def _check_match(space: ExponentialFamily | Network, demonstrations: Demonstrations) -> None:
+    """The space and the data must speak of the same features and the same actions."""
+    if demonstrations.names != space.feature_names:
+        raise InputError(
+            f"the policy space has the features {', '.join(space.feature_names)}, "
+            f"the demonstrations {', '.join(demonstrations.names)}: they must be the same, in the same order."
+        )
+    if isinstance(space, GaussianLinear | GaussianNetwork):
+        if demonstrations.discrete:
+            raise InputError("a Gaussian policy needs numbers as actions, found labels: use the Boltzmann policy.")
+        if demonstrations.actions.shape[1] != len(space.row_names):
+            raise InputError(
+                f"the policy space has {len(space.row_names)} actions, the data {demonstrations.actions.shape[1]}."
+            )
+        return
+    assert isinstance(space, BoltzmannLinear | BoltzmannNetwork)
     if not demonstrations.discrete:
         raise InputError("a Boltzmann policy needs discrete actions, found numbers: use the Gaussian policy.")
     if demonstrations.action_names != space.action_names:
@@ -47,8 +73,6 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
             f"the policy space has the actions {', '.join(space.action_names)}, "
             f"the demonstrations {', '.join(demonstrations.action_names)}: they must be the same, in the same order."
         )
-    plain = BoltzmannLikelihood(space, features, actions, weights)
-    return FirthLikelihood(plain) if firth else plain
 
 
 def fit(

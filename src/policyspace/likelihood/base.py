@@ -24,6 +24,7 @@ class Fit:
     separated: bool
     num_free: int  # the rank of the Fisher information on the free coordinates
     law: ReferenceLaw  # what λ against a larger fit is measured with
+    restart_noise: float = 0.0  # by how much λ moves with other random starts, where there are many peaks
 
 
 class Likelihood(ABC):
@@ -57,6 +58,13 @@ class Likelihood(ABC):
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """The fits inside several Θ_I; families that can, do it in one pass."""
         return [self.fit(support) for support in supports]
+
+    def prepare(self, groups: Sequence[int]) -> None:  # noqa: B027 (most likelihoods have nothing to prepare)
+        """Make the fits that help each other before any of them is read; nothing to do where a fit is unique."""
+
+    def remarks(self) -> list[str]:
+        """What a reader of these fits must know: nothing, where a fit is unique."""
+        return []
 
     def degrees_of_freedom(self, support: Support) -> int:
         """rank(F) − rank(F restricted to the free coordinates): the number of zeroed scalars, collinear ones aside."""

@@ -84,7 +84,7 @@ class Network(PolicySpace):
     @final
     def output(self, theta: Array, features: Array) -> Array:
         """The linear output z [..., k] of the last layer."""
-        return self._forward(theta, features)[-1]
+        return self.forward(theta, features)[-1]
 
     @final
     def score(self, theta: Array, features: Array, actions: Array) -> Array:
@@ -93,19 +93,19 @@ class Network(PolicySpace):
         With δ_L = ∂log π/∂z, layer l has ∂/∂W = δ_l ⊗ h_{l−1}, ∂/∂b = δ_l, and δ_{l−1} = (δ_l W_l) ⊙ h'.
         """
         xp = theta.__array_namespace__()
-        *values, output = self._forward(theta, features)
+        *values, output = self.forward(theta, features)
         delta, parts = self.output_score(output, actions), []
         for value, (w, _) in zip(reversed(values), reversed(self.layers(theta)), strict=True):
             outer = delta[..., :, None] * value[..., None, :]
             parts += [delta, outer.reshape(*outer.shape[:-2], -1)]
-            delta = (delta @ w) * self._slope(value)
+            delta = (delta @ w) * self.slope(value)
         return xp.concatenate(parts[::-1], axis=-1)
 
     @abstractmethod
     def output_score(self, output: Array, actions: Array) -> Array:
         """∂log π/∂z [..., k]."""
 
-    def _forward(self, theta: Array, features: Array) -> list[Array]:
+    def forward(self, theta: Array, features: Array) -> list[Array]:
         """The values [..., width] of every layer, from the features to the output."""
         xp, values = theta.__array_namespace__(), [features]
         *inner, (w_last, b_last) = self.layers(theta)
@@ -114,7 +114,7 @@ class Network(PolicySpace):
             values.append(xp.tanh(z) if self.activation == "tanh" else xp.maximum(z, 0.0))
         return [*values, values[-1] @ w_last.T + b_last]
 
-    def _slope(self, value: Array) -> Array:
+    def slope(self, value: Array) -> Array:
         """The derivative of the activation, from its value."""
         return 1.0 - value**2 if self.activation == "tanh" else value > 0
 

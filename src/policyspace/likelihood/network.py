@@ -1,0 +1,268 @@
+"""The likelihood of a network: many starts, warm starts both ways, and fits that never contradict each other."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.chunks import num_workers, single_threaded_blas
+from policyspace.likelihood.law import ChiSquare
+from policyspace.likelihood.levenberg import TOLERANCE, Peak, climb
+from policyspace.likelihood.network_rows import BoltzmannRows, GaussianRows, Inputs, NetworkRows
+from policyspace.policies.groups import Support
+from policyspace.policies.neural import BoltzmannNetwork, Network
+
+SAMPLE = 2000
+"""Rows on which random starts are tried."""
+
+TOGETHER = 6
+"""Groups whose 2^D supports are all fitted at once, so that each fit can help every other."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard a maximum is sought: random starts on a sample of the rows, and how many of them on all rows."""
+
+    num_starts: int = 4
+    num_polished: int = 2
+    max_steps: int = 100
+
+
+class NetworkLikelihood(Likelihood):
+    """Maximum likelihood by variable projection inside Levenberg–Marquardt (Gaussian) or Fisher scoring (Boltzmann).
+
+    The likelihood of a network has many peaks: a fit is the best peak found, never less likely than that of any subset
+    fitted so far, and says by how much λ moves with other random starts.
+    """
+
+    space: Network
+
+    def __init__(
+        self,
+        space: Network,
+        features: np.ndarray,
+        actions: np.ndarray,
+        weights: np.ndarray | None,
+        seed: int = 0,
+        starts: Sequence[np.ndarray] = (),
+    ) -> None:
+        if len(features) <= space.num_parameters:
+            raise InputError(
+                f"{len(features)} rows are too few for a network of {space.num_parameters} weights: collect more rows, "
+                "or use fewer hidden units."
+            )
+        self.space, self.num_pairs, self.law = space, len(features), ChiSquare()
+        self.total_weight = float(len(features) if weights is None else weights.sum())
+        self.diverging = np.zeros(space.num_parameters, dtype=bool)
+        self.inputs = Inputs.of(features, weights)
+        kind = BoltzmannRows if isinstance(space, BoltzmannNetwork) else GaussianRows
+        self.rows: NetworkRows = kind(space, self.inputs.standardise(features), actions, weights)
+        self._fixed = self.inputs.to_standardised(space, space.fixed)
+        self._flat = np.zeros(space.num_parameters)  # the precision of no prior at all
+        self._seed, self._peaks = seed, {}  # type: int, dict[Support, _Best]
+        self._given = [self.inputs.to_standardised(space, np.asarray(start)) for start in starts]
+        with single_threaded_blas():
+            best = self._search(space.everything, Effort(6, 2, 150), self._given)
+        if not np.isfinite(best.peak.value):
+            raise InputError(
+                "the network's output is not finite anywhere that was tried: look for features of enormous size."
+            )
+        self._peaks[space.everything] = best
+        self.full = self._as_fit(space.everything)
+
+    # -- fits -----------------------------------------------------------------------------------------------------
+
+    def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
+        """The best peak inside Θ_I; a start is one more place to climb from."""
+        starts = [] if start is None else [self.inputs.to_standardised(self.space, start)]
+        self._fit_level([self._whole(support)], starts)
+        self._close()
+        return self._as_fit(support)
+
+    def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
+        """Large supports first, each started from its supersets too; at last every support from its better subsets."""
+        wanted = {self._whole(support) for support in supports} - set(self._peaks)
+        for size in sorted({len(support) for support in wanted}, reverse=True):
+            self._fit_level(sorted((s for s in wanted if len(s) == size), key=sorted))
+        if wanted:
+            self._close()
+        return [self._as_fit(support) for support in supports]
+
+    def prepare(self, groups: Sequence[int]) -> None:
+        """All supports at once, where they are few."""
+        if len(groups) <= TOGETHER:
+            absent = [[g for bit, g in enumerate(groups) if mask >> bit & 1] for mask in range(2 ** len(groups))]
+            self.fit_many([self.space.everything.difference(out) for out in absent])
+
+    def regularised(self, support: Support, spread: float, start: np.ndarray | None = None) -> np.ndarray:
+        """The most likely θ inside Θ_I under a prior N(0, spread²) on the weights of standardised inputs.
+
+        Output weights count in units of their action's spread. Reproducible where the maximum-likelihood fit is not.
+        """
+        precision = self.prior_precision(spread)
+        starts = [] if start is None else [self.inputs.to_standardised(self.space, start)]
+        with single_threaded_blas():
+            best = self._search(self._whole(support), Effort(2, 1, 60), starts, precision)
+        return self._raw(best.peak.theta, self.space.free(support))
+
+    def prior_precision(self, spread: float) -> np.ndarray:
+        """1/spread² for weights, zero for biases [d]."""
+        precision = np.zeros(self.space.num_parameters)
+        for where, _ in self.space.layer_indices:
+            precision[where] = spread**-2
+        if isinstance(self.rows, GaussianRows):
+            where = self.space.layer_indices[-1][0]
+            deviation = np.maximum(self.rows.actions.std(axis=0), np.finfo(float).tiny)
+            precision[where] = (spread * deviation[:, None]) ** -2.0
+        return precision
+
+    def climb_from(self, theta: np.ndarray, support: Support, spread: float | None = None) -> tuple[np.ndarray, float]:
+        """One climb inside Θ_I, from a raw θ: where it ends (raw), and log L (less the prior's part, if there is one)."""
+        free = self.space.free(support)
+        precision = self._flat if spread is None else self.prior_precision(spread)
+        start = np.where(free, self.inputs.to_standardised(self.space, theta), self._fixed)
+        with single_threaded_blas():
+            peak = climb(self.rows, start, free, precision)
+        return self._raw(peak.theta, free), peak.value
+
+    def _fit_level(self, supports: Iterable[Support], starts: Sequence[np.ndarray] = ()) -> None:
+        """Several supports side by side; what each starts from was known before the first of them."""
+        jobs = [(support, [*self._neighbours(support), *starts, *self._given]) for support in supports]
+        with single_threaded_blas(), ThreadPoolExecutor(num_workers()) as pool:
+            found = list(pool.map(lambda job: self._search(job[0], Effort(), job[1]), jobs))
+        for (support, _), best in zip(jobs, found, strict=True):
+            known = self._peaks.get(support)
+            self._peaks[support] = best if known is None or best.peak.value > known.peak.value else known
+
+    def _neighbours(self, support: Support) -> list[np.ndarray]:
+        """The nearest fits above (their surplus groups are then fixed), and the best below."""
+        above = [s for s in self._peaks if support < s]
+        nearest = min((len(s) for s in above), default=0)
+        above = [s for s in above if len(s) == nearest]
+        below = [s for s in self._peaks if s <= support]
+        chosen = [max(family, key=lambda s: self._peaks[s].peak.value) for family in (above, below) if family]
+        return [self._peaks[s].peak.theta for s in chosen]
+
+    def _search(
+        self, support: Support, effort: Effort, warm: Sequence[np.ndarray], precision: np.ndarray | None = None
+    ) -> "_Best":
+        """Random starts on a sample, the best of them and the warm ones on all rows; keeps the highest peak."""
+        precision = self._flat if precision is None else precision
+        free = self.space.free(support)
+        rng = np.random.default_rng([self._seed, len(support), *sorted(support)])
+        size = min(SAMPLE, len(self.rows))
+        sample = self.rows.sample(np.sort(rng.choice(len(self.rows), size, replace=False)))
+        share = precision * size / len(self.rows)
+        trials = []
+        for _ in range(effort.num_starts):
+            start = np.where(free, self._random_start(rng), self._fixed)
+            trials.append(climb(sample, start, free, share, 0.1, 30))
+        trials.sort(key=lambda peak: -peak.value)
+
+        def polish(start: np.ndarray) -> Peak:
+            return climb(self.rows, np.where(free, start, self._fixed), free, precision, TOLERANCE, effort.max_steps)
+
+        polished = [polish(trial.theta) for trial in trials[: effort.num_polished]]
+        others = [polish(start) for start in warm]
+        best = max([*polished, *others], key=lambda peak: peak.value)
+        independent = [peak.value for peak in polished if peak is not best]
+        return _Best(best, 2 * (best.value - max(independent, default=best.value)))
+
+    def _random_start(self, rng: np.random.Generator) -> np.ndarray:
+        """Weights of variance 1/fan-in (twice that for relu), so that units start neither dead nor saturated."""
+        theta = np.zeros(self.space.num_parameters)
+        for weights, biases in self.space.layer_indices:
+            gain = np.sqrt((2.0 if self.space.activation == "relu" else 1.0) / max(weights.shape[1], 1))
+            theta[weights] = rng.normal(0.0, gain, weights.shape)
+            theta[biases] = rng.normal(0.0, 0.3, biases.shape)
+        return theta
+
+    def _close(self) -> None:
+        """Refit, small ones first, every support that one of its subsets beats: then λ is monotone, and never negative."""
+        for support in sorted(self._peaks, key=lambda s: (len(s), sorted(s))):
+            below = [s for s in self._peaks if s < support]
+            best = max(below, key=lambda s: self._peaks[s].peak.value, default=support)
+            own, beaten = self._peaks[support], self._peaks[best]
+            if beaten.peak.value > own.peak.value:
+                with single_threaded_blas():
+                    peak = climb(self.rows, beaten.peak.theta, self.space.free(support), self._flat)
+                noise = own.noise + 2 * (peak.value - own.peak.value)
+                self._peaks[support] = _Best(peak, noise)
+        if self._peaks[self.space.everything].peak.value > self.full.log_likelihood:
+            self.full = self._as_fit(self.space.everything)
+
+    def adopt(self, restricted: Fit) -> None:
+        """Nothing is left to do: a fit never beats the full one, which was started from it."""
+
+    def _whole(self, support: Support) -> Support:
+        """The support with the groups that are always controlled, so that one support has one name."""
+        return support | {i for i, group in enumerate(self.space.groups) if group.always}
+
+    def _as_fit(self, support: Support) -> Fit:
+        best = self._peaks[self._whole(support)]
+        theta = self._raw(best.peak.theta, self.space.free(support))
+        return Fit(
+            theta, support, best.peak.value, best.peak.gradient_norm, best.peak.converged, False,
+            self.num_free(support), self.law, best.noise,
+        )  # fmt: skip
+
+    def _raw(self, theta: np.ndarray, free: np.ndarray) -> np.ndarray:
+        # A coordinate that is not free keeps its fixed value to the bit.
+        return np.where(free, self.inputs.to_raw(self.space, theta), self.space.fixed)
+
+    # -- what the space is on these states ------------------------------------------------------------------------
+
+    def num_free(self, support: Support) -> int:
+        """The number of free weights, as if the network were identifiable."""
+        return int(self.space.free(support).sum())
+
+    @property
+    def identifiable(self) -> bool:
+        """Never with hidden units: they can trade places, and one that nothing leaves may be anything."""
+        return not self.space.hidden and self._full_rank
+
+    @cached_property
+    def _full_rank(self) -> bool:
+        x = np.hstack([self.rows.x, np.ones((len(self.rows), 1))])
+        return bool(np.linalg.matrix_rank(x) == x.shape[1])
+
+    def information(self) -> np.ndarray:
+        """F̂ = mean JᵀCJ at the full fit, J = ∂z/∂θ in raw coordinates and C the Fisher information of the output."""
+        free, move = np.ones(self.space.num_parameters, dtype=bool), self._flat
+        point = self.rows.at(self._peaks[self.space.everything].peak.theta, free, move)
+        gram = self.rows.system(point, free)[1] / self.total_weight
+        origin = self.inputs.to_standardised(self.space, move)
+        jacobian = np.column_stack([self.inputs.to_standardised(self.space, e) - origin for e in np.eye(len(free))])
+        return jacobian.T @ gram @ jacobian
+
+    def remarks(self) -> list[str]:
+        """What a reader must know about these fits."""
+        values = self.space.forward(self._peaks[self.space.everything].peak.theta, self.rows.x)
+        dead = [
+            f"{name}"
+            for depth, value in enumerate(values[1:-1])
+            for name, spread in zip(self._unit_names(depth, value.shape[1]), value.std(axis=0), strict=True)
+            if spread < 1e-6
+        ]
+        found = [f"hidden {', '.join(dead)} never changed on these states (dead or saturated)."] if dead else []
+        noise = max((best.noise for best in self._peaks.values()), default=0.0)
+        if noise > 1.0:
+            found.append(
+                f"the network's likelihood has many peaks: with other random starts λ moves by up to {noise:.1f}."
+            )
+        return found
+
+    def _unit_names(self, depth: int, width: int) -> list[str]:
+        return [f"unit_{depth}_{i}" if len(self.space.hidden) > 1 else f"unit_{i}" for i in range(width)]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The highest peak of a support, and the restart noise: how much lower, in λ, the next independent climb ended."""
+
+    peak: Peak
+    noise: float
