@@ -22,12 +22,17 @@ class Design:
         if self.intercept:
             self.mean = (features.mean(axis=0) if weights is None else weights @ features / self.total_weight) + 0.0
 
-        def moment(rows: slice) -> tuple[np.ndarray]:
+        def moments(rows: slice) -> tuple[np.ndarray, np.ndarray]:
             block = features[rows] - self.mean
-            return (block.T @ (block if weights is None else block * weights[rows, None]),)
+            weighted = block if weights is None else block * weights[rows, None]
+            return block.T @ weighted, weighted.sum(axis=0)
 
-        (self.second_moment,) = sum_over_chunks(moment, len(features), 65536)
-        spread = np.sqrt(np.diag(self.second_moment) / self.total_weight)
+        self.second_moment, rest = sum_over_chunks(moments, len(features), 65536)
+        if self.intercept:
+            # A mean over very many rows is off by their rounding, which would give a constant column a variance.
+            self.second_moment = self.second_moment - np.outer(rest, rest) / self.total_weight
+            self.mean = self.mean + rest / self.total_weight
+        spread = np.sqrt(np.maximum(np.diag(self.second_moment), 0.0) / self.total_weight)
         # Rounding of a large mean must not pass for variance.
         real = spread > 1e-12 * np.maximum(np.abs(self.mean), np.finfo(float).tiny)
         self.constant = ~real

@@ -13,6 +13,9 @@ from policyspace.likelihood.subsets import COLLINEAR, residual_blocks
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
 
+EXACT = 1e-12
+"""The share of the actions' variance below which a residual is rounding rather than noise."""
+
 
 class GaussianLikelihood(Likelihood):
     """Least squares in the metric Σ⁻¹; with an estimated covariance, n·log det of the residual moments.
@@ -38,17 +41,23 @@ class GaussianLikelihood(Likelihood):
             self._center = mean - shift @ self.design.mean
         self._shift = shift
 
-        def moments_of(rows: slice) -> tuple[np.ndarray]:
+        def moments_of(rows: slice) -> tuple[np.ndarray, np.ndarray]:
             """[[ΦᵀΦ, Φᵀa], [aᵀΦ, aᵀa]] of standardised features and centred actions, a known fixed part taken off."""
             x = self.design.standardise(features[rows])[:, self._intercept :]
             joint = np.hstack([x, actions[rows] - features[rows] @ shift.T - self._center])
-            return (joint.T @ (joint if weights is None else joint * weights[rows, None]),)
+            weighted = joint if weights is None else joint * weights[rows, None]
+            return joint.T @ weighted, weighted.sum(axis=0)
 
-        (moments,) = sum_over_chunks(moments_of, len(features), 65536)
+        moments, rest = sum_over_chunks(moments_of, len(features), 65536)
+        if space.intercept:  # what rounding left of the means
+            moments = moments - np.outer(rest, rest) / self.total_weight
+            self._center = self._center + rest[len(self.design.mean) :] / self.total_weight
         self._whole_columns = all(self._holds_whole_columns(g.indices) for g in space.groups)
         if space.estimated:
             self._check_estimable(moments)
         self._matrix, self._num_responses = self._quadratic(moments)
+        if space.estimated:
+            self._check_noise()
         self.law: ReferenceLaw = self._law()
         self.full = self.fit(space.everything)
 
@@ -68,6 +77,23 @@ class GaussianLikelihood(Likelihood):
             raise InputError(
                 f"{self.num_pairs} rows are too few to estimate a covariance beside {len(self.design.mean)} features: "
                 "give the covariance, collect more rows, or use fewer features."
+            )
+
+    def _check_noise(self) -> None:
+        """What the features leave of the actions must be more than rounding, in every direction."""
+        spread = np.sqrt(np.diag(self._matrix)[-self._k :] + self.total_weight * (EXACT * self._center) ** 2)
+        spread[spread == 0] = 1.0
+        unit = self._residual(list(range(len(self.design.mean)))) / np.outer(spread, spread)
+        if np.diag(unit).min() < EXACT:
+            raise InputError(
+                "the actions are an exact linear function of the features: no noise is left to estimate the "
+                "covariance from; give the covariance, or fit a deterministic agent with a known noise level."
+            )
+        noise = np.sqrt(np.diag(unit))
+        if np.linalg.eigvalsh(unit / np.outer(noise, noise))[0] < EXACT:
+            raise InputError(
+                "the actions are linear functions of one another, given the features, so their covariance cannot be "
+                "estimated: drop a redundant action column, or give the covariance."
             )
 
     def _quadratic(self, moments: np.ndarray) -> tuple[np.ndarray, int]:
@@ -161,11 +187,6 @@ class GaussianLikelihood(Likelihood):
             log_likelihood = -0.5 * (
                 deviance - total * self._k * np.log(total) + total * self._k * (np.log(2 * np.pi) + 1)
             )
-            if not np.isfinite(deviance):
-                raise InputError(
-                    "the actions are an exact linear function of the features: no noise is left to estimate the "
-                    "covariance from; give the covariance, or fit a deterministic agent with a known noise level."
-                )
         else:
             log_likelihood = -0.5 * (deviance + total * np.linalg.slogdet(2 * np.pi * space.covariance)[1])
         norm = float(np.abs(gradient).max(initial=0.0))
