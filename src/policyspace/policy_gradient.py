@@ -65,14 +65,15 @@ def gradient_from_scores(
 def _one_decision(scores: Array, reward: Array, weight: Array | None, baseline: bool) -> Array:
     """mean_i w S ⊙ (γ^t r − b) [d] at one step t, from scores [d, m]; b = Σ (w S)² γ^t r / Σ (w S)²."""
     weighted = scores if weight is None else scores * weight
-    total = weighted @ reward
-    if baseline:
-        squares = weighted * weighted
-        power = jnp.sum(squares, axis=1)
-        # A parameter without any score yet has no baseline, and needs none.
-        b = jnp.where(power > 0, squares @ reward, 0.0) / jnp.where(power > 0, power, 1.0)
-        total = total - b * jnp.sum(weighted, axis=1)
-    return total / reward.shape[0]
+    if not baseline:
+        return weighted @ reward / reward.shape[0]
+    # A constant makes no difference under the baseline: without it, equal rewards give no gradient, not its rounding.
+    reward = reward - reward[0]
+    squares = weighted * weighted
+    power = jnp.sum(squares, axis=1)
+    # A parameter without any score yet has no baseline, and needs none.
+    b = jnp.where(power > 0, squares @ reward, 0.0) / jnp.where(power > 0, power, 1.0)
+    return (weighted @ reward - b * jnp.sum(weighted, axis=1)) / reward.shape[0]
 
 
 def _decisions(trajectories: Trajectories, discount: float, log_weights: Array | None) -> tuple[Array, Array | None]:

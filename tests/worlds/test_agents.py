@@ -205,5 +205,5 @@ def test_damaged_agent_files_are_refused_in_a_sentence(tmp_path, agent):
             load_agent(path, WORLD)
     with pytest.raises(InputError, match="No such file"):
         load_agent(tmp_path / "nowhere.json")
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot be written"):
         save_agent(agent, tmp_path / "no" / "folder.json")

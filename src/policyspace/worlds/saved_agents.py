@@ -1,7 +1,6 @@
 """Agents in files: one JSON text, readable by people and by any language, never pickled."""
 
 import json
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from policyspace.errors import InputError
 from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
 from policyspace.policies.groups import Group
 from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork
+from policyspace.whole_file import replacing
 from policyspace.worlds.agents import Agent, support_of
 
 FORMAT = "policyspace agent 1"
@@ -56,7 +56,8 @@ def save_agent(agent: Agent, path: str | Path) -> None:
         "theta": agent.theta.tolist(),
         "learning_curve": agent.learning_curve.tolist(),
     }
-    _write_at_once(Path(path), json.dumps(content, indent=1, allow_nan=False) + "\n")
+    with replacing(path) as file:
+        file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def load_agent(path: str | Path, world: ConfMDP | None = None) -> Agent:
@@ -135,15 +136,3 @@ def _check(agent: Agent, world: ConfMDP | None) -> None:
         if _actions(_writable(space)) != tuple(world.action_names):
             raise ValueError(f"its actions are not those of this {world.name}")
         world.check_configuration(agent.configuration)
-
-
-def _write_at_once(path: Path, text: str) -> None:
-    """A new file beside the old one, then its name: nobody ever sees half of it."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write the agent file '{path}': {error.strerror or error}.") from error
-    finally:
-        part.unlink(missing_ok=True)

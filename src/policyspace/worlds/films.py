@@ -1,0 +1,41 @@
+"""An episode as a film, or as a strip of pictures."""
+
+from pathlib import Path
+
+import numpy as np
+
+from policyspace.confmdp import ConfMDP
+from policyspace.errors import InputError
+from policyspace.jax_setup import jax
+from policyspace.trajectories import Trajectories
+from policyspace.whole_file import replacing
+from policyspace.worlds.pictures import picture
+
+FRAMES = {".gif": 60, ".png": 6}
+"""How many moments of an episode are shown, at most: a film stays small, a strip can be read."""
+
+
+def draw_episode(world: ConfMDP, trajectories: Trajectories, path: str | Path, episode: int = 0) -> None:
+    """One episode, from its start to its end, as a GIF or side by side in a PNG; whole, or not at all."""
+    from PIL import Image
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in FRAMES:
+        raise InputError(f"{path}: the name must end in .gif or .png: choose another name.")
+    states = _states(trajectories, episode)
+    moments = np.linspace(0, len(states) - 1, min(len(states), FRAMES[suffix])).round().astype(int)
+    frames = [picture(world, states[: t + 1], trajectories.configuration) for t in moments]
+    with replacing(path) as file:
+        if suffix == ".gif":
+            first, *rest = [Image.fromarray(frame) for frame in frames]
+            durations = [120] * len(rest) + [1500]  # the end stays a while
+            first.save(file, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0)
+        else:
+            Image.fromarray(np.concatenate(frames, axis=1)).save(file, format="PNG")
+
+
+def _states(trajectories: Trajectories, episode: int) -> np.ndarray:
+    """The states of an episode up to its end [t+1, s], all numbers of a state in one row."""
+    length = int(trajectories.lengths[episode]) + 1
+    leaves = [np.asarray(leaf, dtype=np.float64)[episode, :length] for leaf in jax.tree.leaves(trajectories.states)]
+    return np.concatenate([leaf.reshape(length, -1) for leaf in leaves], axis=1)
