@@ -57,6 +57,11 @@ class ConfMDP(ABC):
         """The entries of ω."""
 
     @property
+    def configures_transitions(self) -> bool:
+        """Whether p_ω depends on ω; where only μ_ω does, weights come from the first state alone."""
+        return True
+
+    @property
     def action_bounds(self) -> tuple[float, float] | None:
         """The interval that matters for the components of an action; None if actions are discrete, codes 0, 1, …"""
         return None
@@ -114,6 +119,10 @@ class ConfMDP(ABC):
             p.name: jax.random.uniform(k, p.shape, minval=p.low, maxval=p.high)
             for p, k in zip(self.parameters, keys, strict=True)
         }
+
+    def uniform_configuration(self, key: Key) -> Configuration:
+        """The ω that plays no favourites: uniform between the bounds, unless the world has a flat one."""
+        return ConfMDP.random_configuration(self, key)
 
     def check_configuration(self, given: Mapping[str, Any]) -> Configuration:
         """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""

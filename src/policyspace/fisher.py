@@ -46,11 +46,13 @@ def dependences(space: ExponentialFamily, design: Design) -> list[Dependence]:
     owner = {i % q - offset: group for group in space.groups for i in group.indices}
     for column in np.flatnonzero(design.constant).tolist():
         alone = len({i % q for i in owner[column].indices}) == 1
-        names = (INTERCEPT, _feature(owner[column], space, column)) if alone else (owner[column].name,)
-        found.append(Dependence(names, exchangeable=False))
+        name = _feature(owner[column], space, column) if alone else owner[column].name
+        names = (INTERCEPT, name) if alone and space.intercept else (name,)
+        found.append(Dependence(names, exchangeable=True))
     null = design.null_space()
-    null = null[:, np.abs(null[design.constant]).max(axis=0, initial=0.0) < 0.5]
     linked = np.abs(null @ null.T) > 1e-6
+    # A constant column is a null direction of its own, however the basis mixes it with others.
+    linked[design.constant] = linked[:, design.constant] = False
     seen: set[int] = set()
     for start in np.flatnonzero(linked.any(axis=1) & ~design.constant).tolist():
         if start in seen:
@@ -77,26 +79,37 @@ def _component(linked: np.ndarray, start: int) -> set[int]:
 
 def _dependence(space: ExponentialFamily, design: Design, component: set[int], offset: int, q: int) -> Dependence:
     members: dict[str, set[int]] = {}
+    rows: dict[str, set[int]] = {}
+    whole = True
     for group in space.groups:
-        inside = {i % q - offset for i in group.indices} & component
-        if inside:
+        columns = {i % q - offset for i in group.indices}
+        if inside := columns & component:
             # Single parameters of one feature share its fate: name the feature.
             name = space.feature_names[min(inside)] if len(inside) == 1 and "[" in group.name else group.name
             members.setdefault(name, set()).update(inside)
+            rows.setdefault(name, set()).update(i // q for i in group.indices)
+            whole = whole and inside == columns
     ranks = {design.rank(frozenset(columns)) for columns in members.values()}
-    return Dependence(tuple(members), exchangeable=ranks == {design.rank(frozenset(component))})
+    # A group that reaches further, by other columns or other actions, is more than a substitute.
+    alike = whole and all(of == set.union(*rows.values()) for of in rows.values())
+    return Dependence(tuple(members), exchangeable=alike and ranks == {design.rank(frozenset(component))})
 
 
 def detectable_effect(
-    likelihood: Likelihood, information: np.ndarray, group: Group, significance: float, power: float = 0.8
+    likelihood: Likelihood,
+    inverse: tuple[np.ndarray, np.ndarray],
+    group: Group,
+    significance: float,
+    power: float = 0.8,
 ) -> float:
     """The smallest ‖θ_g‖ that the test of a group would have shown with this power, whatever its direction.
 
     n·θ_gᵀ([F⁻¹]_gg)⁻¹θ_g must reach the non-centrality at which P(λ > c) is `power`; infinite where F is singular.
+    `inverse` is what `inverse_information` gives.
     """
     indices = list(group.indices)
     needed = noncentrality_for_power(likelihood.law, significance, len(indices), power)
-    return float(np.sqrt(needed * worst_variance(*inverse_information(information), group) / likelihood.total_weight))
+    return float(np.sqrt(needed * worst_variance(*inverse, group) / likelihood.total_weight))
 
 
 def inverse_information(information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

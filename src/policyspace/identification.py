@@ -11,8 +11,9 @@ from policyspace.answer import GroupTest, Identification
 from policyspace.critical import CORRECTIONS, Correction
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
-from policyspace.fisher import Dependence, dependences, detectable_effect, smallest_eigenvalue
+from policyspace.fisher import Dependence, dependences, detectable_effect, inverse_information, smallest_eigenvalue
 from policyspace.likelihood import Likelihood, likelihood_of
+from policyspace.likelihood.chunks import single_threaded_blas
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
 from policyspace.rules import Verdicts, all_supports, one_at_a_time
 
@@ -61,6 +62,10 @@ def identify(
         intercept=intercept,
         reference=reference,
     )
+    if correction != "holm" and rule == "combinatorial":
+        raise InputError(f"the correction '{correction}' belongs to the simplified rule: drop it, or change the rule.")
+    if correction == "bh" and paper_rule:
+        raise InputError("the paper's rule splits δ evenly (Bonferroni), found the correction 'bh': drop one of them.")
     if rule == "simplified":
         return simplified(space, data, significance, "bonferroni" if paper_rule else correction, firth)
     return combinatorial(space, data, significance, paper_rule, firth)
@@ -84,9 +89,13 @@ def space_and_demonstrations(
     """The policy space and the pairs that the arguments of `identify` stand for."""
     discrete = None if not isinstance(policy, str) else policy == "boltzmann"
     data = _demonstrations(features, actions, names, episodes, weights, discrete, reference)
-    return _space(policy, data, covariance, groups, always, fixed, intercept), data
+    space = _space(policy, data, covariance, groups, always, fixed, intercept)
+    if not space.tested:
+        raise InputError("every group is declared always controlled: nothing is left to test, so declare fewer.")
+    return space, data
 
 
+@single_threaded_blas()
 def simplified(
     space: PolicySpace,
     demonstrations: Demonstrations,
@@ -102,6 +111,7 @@ def simplified(
     return _answer(demonstrations, space, likelihood, verdicts, _dependences(likelihood), settings)
 
 
+@single_threaded_blas()
 def combinatorial(
     space: PolicySpace,
     demonstrations: Demonstrations,
@@ -205,8 +215,10 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
         "covariance": covariance,
         "groups": [group.name for group in space.groups if not group.always],
         "always": [group.name for group in space.groups if group.always],
+        "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
         "features": list(data.names),
         "actions": list(data.action_names),
+        "intercept": space.intercept if isinstance(space, ExponentialFamily) else None,
         "reference_law": likelihood.law.name,
     }
 
@@ -231,6 +243,7 @@ def _answer(
         somewhere = {group.name for group in space.groups}
     undecided = [g.name for g in space.groups if g.name in somewhere and g.name not in everywhere and not g.always]
     information = likelihood.information()
+    inverse = inverse_information(information)
     diverging = likelihood.diverging
     tests = []
     for g, test in verdicts.tests.items():
@@ -243,10 +256,9 @@ def _answer(
             GroupTest(
                 group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
                 group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
-                detectable_effect(likelihood, information, group, significance / max(len(verdicts.tests), 1)),
+                detectable_effect(likelihood, inverse, group, significance / max(len(verdicts.tests), 1)),
             )
         )  # fmt: skip
-    truth = data.metadata.get("truth")
     return Identification(
         rule=settings["rule"],
         supports=named,
@@ -263,15 +275,26 @@ def _answer(
         exhaustive=verdicts.exhaustive,
         warnings=_warnings(data, space, likelihood, related, diverging, settings),
         settings=settings | _described(space, data, likelihood),
-        parameters=_parameters(space, likelihood),
-        truth=[str(name) for name in truth] if isinstance(truth, list | tuple) else None,
+        parameters=_parameters(space, likelihood, settings["firth"]),
+        truth=_truth(data, space),
     )
 
 
-def _parameters(space: PolicySpace, likelihood: Likelihood) -> dict[str, list[float]]:
+def _truth(data: Demonstrations, space: PolicySpace) -> list[str] | None:
+    """What the file says is controlled, where that is said of the very groups that are tested."""
+    truth = data.metadata.get("truth")
+    groups = {group.name for group in space.groups}
+    known = isinstance(truth, list | tuple) and all(isinstance(name, str) and name in groups for name in truth)
+    return [str(name) for name in truth] if known else None  # type: ignore[union-attr]
+
+
+def _parameters(space: PolicySpace, likelihood: Likelihood, firth: bool) -> dict[str, list[float]]:
+    """θ̂ by row; infinite where no finite value is most likely."""
     if not isinstance(space, ExponentialFamily):
         return {}
-    return dict(zip(space.row_names, space.weights(likelihood.full.theta).tolist(), strict=True))
+    theta = likelihood.full.theta
+    theta = np.where(likelihood.diverging & (not firth), np.copysign(np.inf, theta), theta)
+    return dict(zip(space.row_names, space.weights(theta).tolist(), strict=True))
 
 
 def _warnings(
@@ -305,8 +328,8 @@ def _warnings(
         warnings.extend(_piled_up(data))
     if data.discrete and likelihood.total_weight < 5 * space.num_parameters:
         warnings.append(
-            f"{data.num_pairs} pairs for {space.num_parameters} parameters are few: the χ² law of λ is too liberal here, "
-            "p-values are somewhat too small."
+            f"{likelihood.total_weight:g} pairs for {space.num_parameters} parameters are few: the χ² law of λ is too "
+            "liberal here, p-values are somewhat too small."
         )
     return warnings
 

@@ -62,6 +62,11 @@ class Likelihood(ABC):
     def prepare(self, groups: Sequence[int]) -> None:  # noqa: B027 (most likelihoods have nothing to prepare)
         """Make the fits that help each other before any of them is read; nothing to do where a fit is unique."""
 
+    @property
+    def restart_noise(self) -> float:
+        """By how much λ moves with other random starts: not at all, where a fit is unique."""
+        return 0.0
+
     def remarks(self) -> list[str]:
         """What a reader of these fits must know: nothing, where a fit is unique."""
         return []

@@ -11,7 +11,7 @@ from policyspace.likelihood.chunks import num_workers, single_threaded_blas
 from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ChiSquare
 from policyspace.likelihood.merge import merge_rows
-from policyspace.likelihood.newton import maximise, newton_step
+from policyspace.likelihood.newton import Maximum, maximise, newton_step
 from policyspace.likelihood.separation import diverging_coordinates
 from policyspace.likelihood.softmax import SoftmaxRows
 from policyspace.likelihood.subsets import residual_blocks
@@ -20,6 +20,12 @@ from policyspace.policies.groups import Support
 
 NEARLY = 1e-6
 """A gain in log-likelihood so small that the step which promises it need not be checked by another pass."""
+
+SATURATED = 30.0
+"""Weights of standardised features so large that some probabilities are 0 or 1 to all digits that matter."""
+
+FLAT = 1e-7
+"""An eigenvalue of the scaled Hessian so small that separation is looked for."""
 
 
 class BoltzmannLikelihood(Likelihood):
@@ -45,26 +51,43 @@ class BoltzmannLikelihood(Likelihood):
 
     def _fit_full(self) -> Fit:
         everything = np.ones(self.space.num_parameters, dtype=bool)
-        start = self._fixed
+        start = np.zeros_like(self._fixed)
         if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
             sample = self.rows.sample(20_000, seed=1)
             start = maximise(sample.at, sample.hessian, start, everything, tolerance=1e-2).theta
-            start = start if np.abs(start).max() < 30 else self._fixed
+            start = start if np.abs(start).max() < SATURATED else np.zeros_like(self._fixed)
         best = maximise(self.rows.at, self.rows.hessian, start, everything)
         self._theta, self._value = best.theta, best.value
         self._curvature = best.hessian
         self.diverging = np.zeros(len(best.theta), dtype=bool)
-        if best.creeping:
+        if self._may_diverge(best, self.space.everything):
             self.diverging = diverging_coordinates(self.rows, everything)
-        return self._as_fit(best.theta, best.value, best.gradient, best.converged, self.space.everything)
+        separated = bool(self.diverging.any())
+        return self._as_fit(best.theta, best.value, best.gradient, best.converged, self.space.everything, separated)
 
-    def _as_fit(self, theta: np.ndarray, value: float, gradient: np.ndarray, converged: bool, support: Support) -> Fit:
+    def _may_diverge(self, best: Maximum, support: Support) -> bool:
+        """Newton crept, or the Hessian has lost directions that the features have: no certificate of a finite maximum."""
+        free = self.space.free(support)
+        curvature = best.hessian[np.ix_(free, free)]
+        scale = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
+        flat = int((np.linalg.eigvalsh(curvature / np.outer(scale, scale)) < FLAT).sum()) if free.any() else 0
+        lost = flat > int(free.sum()) - self.num_free(support)
+        return best.creeping or lost or bool(np.abs(best.theta[free]).max(initial=0.0) > SATURATED)
+
+    def _as_fit(
+        self,
+        theta: np.ndarray,
+        value: float,
+        gradient: np.ndarray,
+        converged: bool,
+        support: Support,
+        separated: bool = False,
+    ) -> Fit:
         free = self.space.free(support)
         raw = self.design.to_raw(self.space.weights(theta)).ravel()
         # A coordinate that is not free keeps its fixed value to the bit.
         raw = np.where(free, raw, self.space.fixed)
         norm = float(np.abs(gradient[free]).max(initial=0.0))
-        separated = bool(self.diverging[free].any())
         return Fit(raw, support, float(value), norm, converged, separated, self.num_free(support), self.law)
 
     # -- restricted fits ------------------------------------------------------------------------------------------
@@ -79,7 +102,7 @@ class BoltzmannLikelihood(Likelihood):
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """The fits inside several Θ_I, each to convergence."""
         if self.diverging.any():
-            return [self._fit_alone(support) for support in supports]
+            return [self._fit_alone(*both) for both in zip(supports, self._part_of_the_way(supports), strict=True)]
         batch = RestrictedBatch(self, supports)
         with single_threaded_blas():
             batch.run()
@@ -90,12 +113,24 @@ class BoltzmannLikelihood(Likelihood):
             for i, support in enumerate(supports)
         ]
 
+    def _part_of_the_way(self, supports: Sequence[Support]) -> list[np.ndarray]:
+        """Starts for separated data: the likeliest among parts of the full fit, whose own weights go to infinity."""
+        free = np.array([self.space.free(support) for support in supports])[:, None]
+        shares = np.array([0.0, 0.15, 0.3, 0.5])[None, :, None]
+        starts = np.where(free, shares * self._theta, self._fixed)
+        values = self.rows.evaluate(starts.reshape(-1, starts.shape[-1]))[0].reshape(starts.shape[:2])
+        return [start[best] for start, best in zip(starts, values.argmax(axis=1), strict=True)]
+
     def _fit_alone(self, support: Support, start: np.ndarray | None = None) -> Fit:
         """Damped Newton with exact Hessians: for separated data, and for whatever the batch could not finish."""
-        best = maximise(
-            self.rows.at, self.rows.hessian, self._fixed if start is None else start, self.space.free(support)
-        )
-        return self._as_fit(best.theta, best.value, best.gradient, best.converged, support)
+        free = self.space.free(support)
+        begin = np.where(free, 0.0, self._fixed)
+        best = maximise(self.rows.at, self.rows.hessian, begin if start is None else start, free)
+        if not best.converged and start is not None:  # a start so far out that no curvature is left shows no way back
+            best = max(best, maximise(self.rows.at, self.rows.hessian, begin, free), key=lambda found: found.value)
+        # A sub-space diverges only along coordinates that the whole space does.
+        separated = bool(self.diverging[self.space.free(support)].any()) and self._may_diverge(best, support)
+        return self._as_fit(best.theta, best.value, best.gradient, best.converged, support, separated)
 
     def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of λ_I on one side of its critical value: each fit is followed only until the side is certain."""
@@ -124,6 +159,18 @@ class BoltzmannLikelihood(Likelihood):
         """Rows that tell how the Hessian changes between two points; None where all rows do."""
         size = int(np.clip(len(self.rows) // 32, 1024, 4096))
         return self.rows.sample(size, seed=0) if len(self.rows) > size else None
+
+    def regularised(self, precision: float = 0.1) -> np.ndarray:
+        """argmax log L(θ) − ½·precision·‖θ‖² of standardised features: a finite θ under separation too [d]."""
+        rows, identity = self.rows, precision * np.eye(self.space.num_parameters)
+
+        def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = rows.at(theta)
+            return value - 0.5 * precision * float(theta @ theta), gradient - precision * theta
+
+        everything = np.ones(self.space.num_parameters, dtype=bool)
+        best = maximise(at, lambda theta: rows.hessian(theta) + identity, self._fixed, everything)
+        return self.design.to_raw(self.space.weights(best.theta)).ravel()
 
     # -- what the space is on these states ------------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ def num_workers() -> int:
 def sum_over_chunks(function: Callable[[slice], tuple[Any, ...]], num_rows: int, size: int) -> tuple[Any, ...]:
     """Σ function(chunk) over slices of `size` rows, added up in the order of the rows."""
     chunks = [slice(start, min(start + size, num_rows)) for start in range(0, num_rows, size)]
+    if len(chunks) == 1:
+        return function(chunks[0])
     workers = min(len(chunks), num_workers())
     with single_threaded_blas():
         if workers == 1:

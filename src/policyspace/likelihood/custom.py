@@ -117,10 +117,16 @@ class CustomLikelihood(Likelihood):
         """F̂ by the scores of the pairs that were seen."""
         return self._information
 
+    @property
+    def restart_noise(self) -> float:
+        """By how much λ moves with other starts, at worst over the fits made so far."""
+        return max(fit.restart_noise for fit in self._fits.values())
+
     def remarks(self) -> list[str]:
         """How far apart the climbs ended."""
-        noise = max(fit.restart_noise for fit in self._fits.values())
-        return [f"with other starts λ moves by up to {noise:.1f}: the fits are not unique."] if noise > 0.1 else []
+        if self.restart_noise <= 0.1:
+            return []
+        return [f"with other starts λ moves by up to {self.restart_noise:.1f}: this likelihood has many peaks."]
 
 
 def _correlation(matrix: np.ndarray) -> np.ndarray:

@@ -39,7 +39,8 @@ class FirthLikelihood(Likelihood):
         if start is not None:
             begin = np.where(free, plain.design.to_standardised(self.space.weights(start)).ravel(), plain._fixed)
         best = maximise(self._evaluate, plain.rows.hessian, begin, free, max_steps=500)
-        return plain._as_fit(best.theta, best.value, best.gradient, best.converged, support)
+        separated = bool(plain.diverging[free].any())
+        return plain._as_fit(best.theta, best.value, best.gradient, best.converged, support, separated)
 
     def _evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self._plain.rows.at(theta)

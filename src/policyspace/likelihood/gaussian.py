@@ -158,6 +158,11 @@ class GaussianLikelihood(Likelihood):
         beta = _solve(x[np.ix_(columns, columns)], xy[columns])
         return yy - xy[columns].T @ beta
 
+    def residual_moments(self, support: Support) -> np.ndarray:
+        """Σ (a − weights·φ)(a − weights·φ)ᵀ at the fit inside Θ_I [k, k], where the covariance is estimated."""
+        free = (g for i, g in enumerate(self.space.groups) if g.always or i in support)
+        return self._residual(sorted(c for g in free for c in self._coordinates(g.indices)))
+
     def _deviance(self, blocks: np.ndarray) -> np.ndarray:
         """tr(residual moments), or n·log det when the covariance is estimated; blocks are upper triangles [r(r+1)/2, m]."""
         r = self._num_responses

@@ -120,14 +120,19 @@ class NetworkLikelihood(Likelihood):
             precision[where] = (spread * deviation[:, None]) ** -2.0
         return precision
 
-    def climb_from(self, theta: np.ndarray, support: Support, spread: float | None = None) -> tuple[np.ndarray, float]:
-        """One climb inside Θ_I, from a raw θ: where it ends (raw), and log L (less the prior's part, if there is one)."""
-        free = self.space.free(support)
-        precision = self._flat if spread is None else self.prior_precision(spread)
-        start = np.where(free, self.inputs.to_standardised(self.space, theta), self._fixed)
+    def nested_statistic(self, actions: np.ndarray, start: np.ndarray, support: Support, spread: float) -> float:
+        """λ_I of any actions on these states by one short protocol, the same for observed and for simulated ones.
+
+        From `start` inside Θ_I under the prior, on without it, on in the whole space: three climbs, no random starts.
+        """
+        free, everything = self.space.free(support), np.ones(self.space.num_parameters, dtype=bool)
+        rows = type(self.rows)(self.space, self.rows.x, actions, self.rows.weights)
+        theta = np.where(free, self.inputs.to_standardised(self.space, start), self._fixed)
         with single_threaded_blas():
-            peak = climb(self.rows, start, free, precision)
-        return self._raw(peak.theta, free), peak.value
+            theta = climb(rows, theta, free, self.prior_precision(spread), max_steps=30).theta
+            restricted = climb(rows, theta, free, self._flat, max_steps=40)
+            full = climb(rows, restricted.theta, everything, self._flat, max_steps=40)
+        return 2 * (full.value - restricted.value)
 
     def _fit_level(self, supports: Iterable[Support], starts: Sequence[np.ndarray] = ()) -> None:
         """Several supports side by side; what each starts from was known before the first of them."""
@@ -239,6 +244,11 @@ class NetworkLikelihood(Likelihood):
         jacobian = np.column_stack([self.inputs.to_standardised(self.space, e) - origin for e in np.eye(len(free))])
         return jacobian.T @ gram @ jacobian
 
+    @property
+    def restart_noise(self) -> float:
+        """By how much λ moves with other random starts, at worst over the fits made so far."""
+        return max(best.noise for best in self._peaks.values())
+
     def remarks(self) -> list[str]:
         """What a reader must know about these fits."""
         values = self.space.forward(self._peaks[self.space.everything].peak.theta, self.rows.x)
@@ -249,10 +259,10 @@ class NetworkLikelihood(Likelihood):
             if spread < 1e-6
         ]
         found = [f"hidden {', '.join(dead)} never changed on these states (dead or saturated)."] if dead else []
-        noise = max((best.noise for best in self._peaks.values()), default=0.0)
-        if noise > 1.0:
+        if self.restart_noise > 1.0:
             found.append(
-                f"the network's likelihood has many peaks: with other random starts λ moves by up to {noise:.1f}."
+                "the network's likelihood has many peaks: with other random starts λ moves by up to "
+                f"{self.restart_noise:.1f}."
             )
         return found
 

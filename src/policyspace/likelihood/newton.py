@@ -4,9 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 TOLERANCE = 1e-10
 """A fit has converged when the next step promises less log-likelihood than this."""
+
+CREEPING = 1e-8
+"""A gain at which steps towards infinity are stopped: the limit is closer than λ is ever read."""
+
+FLAT = 1e-12
+"""Curvature, relative to that of the single coordinates, below which a direction counts as flat."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +43,9 @@ def maximise(
     for _ in range(max_steps):
         curvature = hessian(theta)
         step, gain = newton_step(curvature[np.ix_(free, free)], gradient[free])
-        if gain <= max(tolerance, 1e-15 * abs(value)):
-            return Maximum(theta, value, _only(gradient, free), curvature, True, bool(gain > 1e-2 * previous))
+        creeping = gain > 1e-2 * previous  # then what is left to gain is about as much again
+        if gain <= max(tolerance, 1e-15 * abs(value)) or (creeping and gain < CREEPING):
+            return Maximum(theta, value, _only(gradient, free), curvature, True, creeping)
         length = 1.0
         while True:
             trial = theta.copy()
@@ -58,16 +66,13 @@ def newton_step(hessian: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, 
         return gradient, 0.0
     scale = np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
     unit, right = hessian / np.outer(scale, scale), gradient / scale
-    step = None
+    # A hair of curvature where there is none: collinear directions stay put, diverging ones go on by steps of about one.
+    unit.flat[:: len(unit) + 1] += FLAT
     try:
-        factor = np.linalg.cholesky(unit)
-        if np.diag(factor).min() > 1e-5:
-            step = np.linalg.solve(unit, right)
+        step = cho_solve(cho_factor(unit, check_finite=False), right, check_finite=False)
     except np.linalg.LinAlgError:
-        pass
-    if step is None:
         eigenvalues, vectors = np.linalg.eigh(unit)
-        kept = eigenvalues > 1e-12 * eigenvalues[-1]
+        kept = eigenvalues > FLAT
         step = vectors[:, kept] @ ((vectors[:, kept].T @ right) / eigenvalues[kept])
     return step / scale, 0.5 * float(right @ step)
 

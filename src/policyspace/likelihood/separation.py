@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from policyspace.likelihood.design import Design
 from policyspace.likelihood.softmax import SoftmaxRows
 
 MOST_CONSTRAINTS = 3000
@@ -17,18 +18,30 @@ def diverging_coordinates(rows: SoftmaxRows, free: np.ndarray) -> np.ndarray:
     x = rows.standardised(slice(None))
     k = rows.statistic.size // x.shape[1]
     played = rows.action_weights(slice(None)) > 0
-    row, better = np.nonzero(played)
-    pairs = np.array([(i, y, b) for i, y in zip(row, better, strict=True) for b in range(k + 1) if b != y])
-    diverging = np.zeros(rows.statistic.size, dtype=bool)
+    pairs = np.argwhere(played[:, :, None] & ~np.eye(k + 1, dtype=bool))  # row, an action played in it, another
+    diverging = np.zeros((k, x.shape[1]), dtype=bool)
     while len(pairs):
         direction = _separating_direction(x, k, pairs, free)
         margins = _margins(x, direction, pairs)
         strict = margins > 1e-6
         if not strict.any():
             break
-        diverging |= np.abs(direction[:k].ravel()) > 1e-6
+        diverging |= _moving(rows.design, direction[:k])
         pairs = pairs[~strict]
-    return diverging & free
+    return diverging.ravel() & free
+
+
+def _moving(design: Design, direction: np.ndarray) -> np.ndarray:
+    """The raw coordinates [k, q] that a direction in standardised ones moves, without what no row can see of it."""
+    own = direction[:, design.intercept :]
+    null = design.null_space()
+    seen = np.hstack([direction[:, : design.intercept], own - (own @ null) @ null.T])
+    moving = np.abs(seen) > 1e-6
+    if design.intercept:
+        # The raw intercept takes back what centring moved into the standardised one.
+        shifts = seen[:, 1:] * design.mean / design.scale
+        moving[:, 0] = np.abs(seen[:, 0] - shifts.sum(axis=1)) > 1e-6 * (1 + np.abs(shifts).sum(axis=1))
+    return moving
 
 
 def _separating_direction(x: np.ndarray, k: int, pairs: np.ndarray, free: np.ndarray) -> np.ndarray:

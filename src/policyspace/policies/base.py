@@ -3,8 +3,11 @@
 Every formula is written once for NumPy and JAX: `xp` is the namespace of the array that comes in.
 """
 
+import copy
 from abc import ABC, abstractmethod
-from typing import Any, final
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -50,6 +53,13 @@ class PolicySpace(ABC):
             for i, group in enumerate(self.groups)
             if (group.always or i in support) and group.name != INTERCEPT
         ]
+
+    def with_always(self, names: Iterable[str]) -> Self:
+        """The same space with more groups declared always controlled: they are not tested any more."""
+        declared = set(names)
+        space = copy.copy(self)
+        space.groups = tuple(replace(g, always=g.always or g.name in declared) for g in self.groups)
+        return space
 
     @abstractmethod
     def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:

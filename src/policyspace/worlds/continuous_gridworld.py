@@ -1,4 +1,4 @@
-"""The continuous grid world: an agent glides to a goal; the means of their starts can be configured (Section 6.2)."""
+"""The continuous grid world: an agent glides to a goal; the means of their starts can be configured (Appendix C.2)."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -30,6 +30,7 @@ class ContinuousGridworld(ConfMDP):
     discount: float = 0.98
 
     name = "continuous-gridworld"
+    configures_transitions = False
     action_names = ("right", "up")
     action_bounds = (-1.0, 1.0)
 

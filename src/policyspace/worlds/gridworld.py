@@ -28,6 +28,7 @@ class Gridworld(ConfMDP):
     discount: float = 0.98
 
     name = "gridworld"
+    configures_transitions = False
     action_names = ("up", "down", "left", "right")
 
     @property
@@ -53,6 +54,10 @@ class Gridworld(ConfMDP):
         """All logits 1, but one a coordinate, drawn uniformly, is 5."""
         peaks = jax.random.randint(key, (4,), 0, self.size)
         return {name: jnp.ones(self.size).at[peak].set(5.0) for name, peak in zip(COORDINATES, peaks, strict=True)}
+
+    def uniform_configuration(self, key: Key) -> Configuration:
+        """Equal logits: every start and every goal is as likely."""
+        return self.default_configuration()
 
     def initial(self, key: Key, configuration: Configuration) -> Array:
         """Four independent draws from the softmaxes of ω."""
