@@ -1,0 +1,216 @@
+"""The paper's theory on one data set, with estimates in the place of what nobody knows, and how loose it is."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtri
+
+from policyspace.demonstrations import Demonstrations
+from policyspace.errors import InputError
+from policyspace.fisher import smallest_eigenvalue
+from policyspace.identification import space_and_demonstrations
+from policyspace.likelihood import Likelihood, likelihood_of
+from policyspace.planning import Wilks, pairs_for_power
+from policyspace.planning.words import as_number
+from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
+from policyspace.rules import one_at_a_time
+from policyspace.theory.concentration import (
+    boltzmann_scale,
+    check_significance,
+    gaussian_scale,
+    likelihood_bound,
+    parameter_bound,
+    plug_in_feature_bound,
+)
+from policyspace.theory.correctness import Setting, best_critical_value, critical_value, pairs_for_correctness
+from policyspace.theory.words import assessment_rows, assessment_sentence, assessment_text
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The paper's quantities in one choice of coordinates; likelihoods are means, critical values are of λ."""
+
+    coordinates: str  # "as given", or "whitened": tests do not change with the units of the features, bounds do
+    feature_bound: float  # Φ_max over the states seen
+    scale: float  # σ
+    smallest_eigenvalue: float  # λ̂_min at θ̂
+    parameter_bound: float  # of ‖θ̂ − θ*‖
+    typical_error: float  # √(tr F̂⁻¹/n), the root mean square of ‖θ̂ − θ*‖
+    parameter_size: float  # ‖θ̂‖
+    likelihood_bound: float  # of ℓ̂(θ*) − ℓ̂(θ̂)
+    critical_value: float  # n·c(1), what Theorem 4.2 compares λ with
+    correctness_bound: float | None  # of P(Î ≠ I*) with the best c(1), where something is controlled
+    pairs_for_parameters: float  # from here on the bound on ‖θ̂ − θ*‖ is below ‖θ̂‖
+    pairs_for_correctness: float | None  # from here on Rule 2 is proven δ-correct
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What the theory says about these pairs, beside what asymptotics say of the same things."""
+
+    bounds: list[Bounds]
+    gaps: dict[str, float]  # plug-in ℓ(θ_i*) − ℓ(θ*) of the groups that Rule 2 selects
+    num_tests: int
+    num_pairs: int
+    num_parameters: int
+    significance: float
+    typical_excess: float  # χ²_{d,1−δ}/(2n), the quantile of ℓ̂(θ*) − ℓ̂(θ̂)
+    typical_critical: float  # of λ at δ/tests, for the largest group
+    typical_pairs: float | None  # where Rule 2 is δ-correct by the non-central χ²
+    warnings: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """What the theory proves here, and by how much it is loose."""
+        return assessment_sentence(self)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table as text, in the order of COLUMNS."""
+        return assessment_rows(self)
+
+    def __str__(self) -> str:
+        return assessment_text(self)
+
+    def to_json(self) -> str:
+        """Everything as JSON; what is infinite becomes null."""
+        return json.dumps(as_number(asdict(self)), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def plug_in_gaps(likelihood: Likelihood, significance: float = 0.05) -> dict[str, float]:
+    """ℓ̂(θ̂_i) − ℓ̂(θ̂) = λ_i/(2n) of the groups that Rule 2 selects, in the place of ℓ(θ_i*) − ℓ(θ*), i ∈ I*."""
+    verdicts, groups = one_at_a_time(likelihood, significance), likelihood.space.groups
+    chosen = sorted(verdicts.supports[0])
+    return {groups[g].name: verdicts.tests[g].statistic / 2 / likelihood.total_weight for g in chosen}
+
+
+def assess(features: Any, actions: Any = None, *, significance: float = 0.05, **source: Any) -> Assessment:
+    """The theory of Section 4 on a data set; what data are, is said as to `identify`."""
+    space, data = space_and_demonstrations(features, actions, **source)
+    return assess_likelihood(likelihood_of(space, data), data, significance)
+
+
+def assess_likelihood(likelihood: Likelihood, data: Demonstrations, significance: float = 0.05) -> Assessment:
+    """The theory on a likelihood that is already made."""
+    check_significance(significance)
+    space = likelihood.space
+    if not isinstance(space, GaussianLinear | BoltzmannLinear):
+        raise InputError(f"the theory is for linear Gaussian and Boltzmann policies, found {type(space).__name__}.")
+    gaps, d, n = plug_in_gaps(likelihood, significance), space.num_parameters, likelihood.total_weight
+    tests = len(space.tested)
+    information = likelihood.information()
+    sizes = {space.groups[g].name: len(space.groups[g].indices) for g in space.tested}
+    # The same promise by the non-central χ²: half of δ for each kind of error.
+    strict = Wilks(likelihood.law, significance / 2 / max(tests - len(gaps), 1))
+    typical = [pairs_for_power(strict, 2 * gap, sizes[g], 1 - significance / 2 / len(gaps)) for g, gap in gaps.items()]
+    return Assessment(
+        [
+            _bounds(name, likelihood, coordinates, gaps, significance)
+            for name, coordinates in _coordinates(space, likelihood, data, information).items()
+        ],
+        gaps, tests, data.num_pairs, d, significance, float(chdtri(d, significance)) / 2 / n,
+        likelihood.law.critical(significance / tests, max(sizes.values())), max(typical, default=None),
+        _warnings(likelihood, space, gaps),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    feature_bound: float
+    scale: float
+    smallest_eigenvalue: float
+    typical_error: float  # times √n
+    parameter_size: float
+
+
+def _coordinates(
+    space: GaussianLinear | BoltzmannLinear, likelihood: Likelihood, data: Demonstrations, information: np.ndarray
+) -> dict[str, _Coordinates]:
+    """σ, λ̂_min and ‖θ̂‖ as given, and where it can be done with features (and actions) made uncorrelated first."""
+    weights = space.weights(likelihood.full.theta - space.fixed)
+    longest = plug_in_feature_bound(space, data.features)
+    gaussian = isinstance(space, GaussianLinear)
+    covariance = _covariance(space, likelihood, data) if gaussian else None
+    scale = boltzmann_scale(longest) if covariance is None else gaussian_scale(longest, covariance)
+    # At infinity, where a separated θ̂ lies, the information is zero.
+    regular = likelihood.identifiable and not likelihood.full.separated
+    smallest = smallest_eigenvalue(information) if regular else 0.0
+    error = float(np.sqrt(np.trace(np.linalg.inv(information)))) if regular else np.inf
+    found = {"as given": _Coordinates(longest, scale, smallest, error, float(np.linalg.norm(weights)))}
+    if regular:
+        phi = space.design(data.features)
+        share = np.full(len(phi), 1 / len(phi)) if data.weights is None else data.weights / data.weights.sum()
+        values, vectors = np.linalg.eigh((phi * share[:, None]).T @ phi)
+        whiten, colour = (vectors * values**-0.5) @ vectors.T, (vectors * values**0.5) @ vectors.T
+        longest = float(np.linalg.norm(phi @ whiten, axis=1).max())
+        if covariance is not None:
+            weights = np.linalg.solve(np.linalg.cholesky(covariance), weights)
+            scale, smallest, error = longest, 1.0, float(np.sqrt(space.num_parameters))
+        else:
+            both = np.kron(np.eye(len(weights)), whiten)
+            information = both @ information @ both
+            scale, smallest = boltzmann_scale(longest), smallest_eigenvalue(information)
+            error = float(np.sqrt(np.trace(np.linalg.inv(information))))
+        found["whitened"] = _Coordinates(longest, scale, smallest, error, float(np.linalg.norm(weights @ colour)))
+    return found
+
+
+def _covariance(space: GaussianLinear | BoltzmannLinear, likelihood: Likelihood, data: Demonstrations) -> np.ndarray:
+    """Σ, or in its place the covariance of what the full fit leaves."""
+    assert isinstance(space, GaussianLinear)
+    if not space.estimated:
+        return space.covariance
+    left = data.actions - space.natural(likelihood.full.theta, data.features)
+    weights = np.ones(len(left)) if data.weights is None else data.weights
+    return (left * weights[:, None]).T @ left / weights.sum()
+
+
+def _bounds(name: str, likelihood: Likelihood, at: _Coordinates, gaps: dict[str, float], significance: float) -> Bounds:
+    n, d, tests = likelihood.total_weight, likelihood.space.num_parameters, len(likelihood.space.tested)
+    if not at.smallest_eigenvalue > 0:
+        never = np.inf if gaps else None
+        return Bounds(
+            name,
+            at.feature_bound,
+            at.scale,
+            0.0,
+            np.inf,
+            np.inf,
+            at.parameter_size,
+            np.inf,
+            np.inf,
+            None,
+            np.inf,
+            never,
+        )
+    arguments = (n, d, at.scale, at.smallest_eigenvalue, significance)
+    error = parameter_bound(*arguments)
+    setting = Setting(d, tests - len(gaps), tuple(gaps.values()), at.scale, at.smallest_eigenvalue)
+    return Bounds(
+        name, at.feature_bound, at.scale, at.smallest_eigenvalue, error,
+        at.typical_error / np.sqrt(n), at.parameter_size, likelihood_bound(*arguments),
+        n * critical_value(significance, n, d, at.scale, at.smallest_eigenvalue, tests),
+        best_critical_value(n, setting)[1] if gaps else None,
+        n * (error / at.parameter_size) ** 2,  # the bound falls as 1/√n
+        pairs_for_correctness(significance, setting) if gaps else None,
+    )  # fmt: skip
+
+
+def _warnings(likelihood: Likelihood, space: ExponentialFamily, gaps: dict[str, float]) -> list[str]:
+    found = []
+    if not likelihood.identifiable:
+        found.append(
+            "λ̂_min = 0: on these states different parameters are the same policy, and the theory promises nothing at any n; "
+            "drop redundant features (policyspace identify names them)."
+        )
+    if isinstance(space, BoltzmannLinear):
+        found.append(
+            "Theorem 4.1 asks for λ̂_min > 0 over all of Θ, and for a Boltzmann policy the infimum over Θ = R^d is 0: shown "
+            "is λ̂_min at θ̂, to which a bounded Θ would come close."
+        )
+    if likelihood.full.separated:
+        found.append("the data are separated: θ̂ is at infinity, where the information is zero, and no bound holds.")
+    if not gaps:
+        found.append("Rule 2 selects nothing here, so that there is no gap to put into the bound on β.")
+    return found
