@@ -207,3 +207,63 @@ def test_damaged_agent_files_are_refused_in_a_sentence(tmp_path, agent):
         load_agent(tmp_path / "nowhere.json")
     with pytest.raises(InputError, match="cannot be written"):
         save_agent(agent, tmp_path / "no" / "folder.json")
+
+
+GOLF = make_world("minigolf")
+GOLF_SPACE = GOLF.policy_space()
+CLIMB = 10 / 7 * 9.81  # v_min² = CLIMB·f·x, and v_max² is 7.33 more
+
+
+def golf_return(agent, putter_length):
+    """The mean undiscounted return of 20 000 episodes, and its standard error."""
+    omega = GOLF.check_configuration({"putter_length": putter_length})
+    returns = np.asarray(agent.act(GOLF, omega, jax.random.key(99), 20_000).returns())
+    return returns.mean(), returns.std() / np.sqrt(len(returns))
+
+
+def test_the_golfer_who_sees_everything_comes_to_the_known_best_return():
+    """A₁ at ω = 5: −0.06, from the stroke u = v_min + 0.75 that physics suggests."""
+    start = np.array([0.15, 0, 0, 0, 0, np.sqrt(CLIMB) / 5])
+    agent = learn(GOLF, GOLF_SPACE, key=0, num_steps=1000, num_episodes=200, learning_rate=0.001, start=start)
+    mean, error = golf_return(agent, 5.0)
+    assert abs(mean + 0.06) < 0.02 + 3 * error
+
+
+def test_the_golfer_who_does_not_see_friction_comes_to_the_known_best_return():
+    """A₂ at ω = 3: −3.84, from the stroke that is never too fast even on the smoothest green, f = 0.02."""
+    x = np.linspace(0.05, 20, 400)
+    stroke = np.sqrt(CLIMB * 0.02 * x + 7.33) / 3 - 0.05
+    start = np.zeros(6)
+    columns = np.stack([np.ones_like(x), x, np.sqrt(x)], axis=1)
+    start[[0, 1, 3]] = np.linalg.lstsq(columns, stroke, rcond=None)[0]
+    omega = {"putter_length": 3.0}
+    agent = learn(GOLF, GOLF_SPACE, ["x", "sqrt_x"], omega, 0, 600, 200, 0.001, start=start)
+    mean, error = golf_return(agent, 3.0)
+    assert abs(mean + 3.84) < 0.06 + 3 * error
+    assert (agent.theta[[2, 4, 5]] == 0).all()
+
+
+TABLE = {2: (-1.91, -3.84), 3: (-0.62, -3.84), 5: (-0.06, -3.92), 7: (-0.13, -4.00), 9: (-0.23, -4.13)}
+TABLE |= {11.5: (-0.37, -4.26), 15: (-0.59, -4.47)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("putter_length", TABLE)
+@pytest.mark.parametrize("agent", ["A1", "A2"])
+def test_golfers_from_scratch_have_the_returns_of_the_table(putter_length, agent):
+    """Both agents, from random weights with the usual settings, against an optimisation of the same dynamics."""
+    controls = None if agent == "A1" else ["x", "sqrt_x"]
+    learned = learn(GOLF, GOLF_SPACE, controls, {"putter_length": putter_length}, 1)
+    mean, error = golf_return(learned, putter_length)
+    assert abs(mean - TABLE[putter_length][agent == "A2"]) < 0.15 + 3 * error
+
+
+def test_a_driver_learns_to_finish_the_road():
+    """70 × 50 from random weights: the last batches earn what only full speed to the end of the road does."""
+    world = make_world("car")
+    driver = learn(world, key=0, num_steps=70)
+    assert driver.learning_curve[:5].mean() < 20 and driver.learning_curve[-10:].mean() > 60
+    seen = driver.act(world, world.default_configuration(), jax.random.key(1), 100)
+    assert (np.asarray(seen.states)[:, -1, 1] > 500).mean() > 0.9  # y at the end
+    network = driver.space.layers(driver.theta)[0][0]
+    assert (network[:, 3:] == 0).all() and (network[:, :3] != 0).all()  # no weight leaves the sensors on the right
