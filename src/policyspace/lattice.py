@@ -96,9 +96,13 @@ class Lattice:
         holds = screen <= critical
         while True:
             accepted = self.upper <= critical
-            below = _any_subset(accepted) if upward_closed else accepted
-            open_ = ~accepted & ~(self.lower > critical) & ~_any_child(below)
-            todo = np.flatnonzero(open_)
+            unknown = ~accepted & ~(self.lower > critical)
+            if upward_closed:
+                wanted = ~_any_child(_any_subset(accepted))
+            else:  # candidates, and what could still disqualify one
+                barren = ~_any_child(accepted)
+                wanted = barren | _any_parent(accepted & barren)
+            todo = np.flatnonzero(unknown & wanted)
             if not len(todo):
                 return accepted
             order = np.lexsort((todo, np.where(holds[todo], size[todo], -size[todo])))
@@ -176,6 +180,14 @@ def _any_child(flags: np.ndarray) -> np.ndarray:
     for bit in range(len(flags).bit_length() - 1):
         _halves(child, bit)[:, 1] |= _halves(flags, bit)[:, 0]
     return child
+
+
+def _any_parent(flags: np.ndarray) -> np.ndarray:
+    """Whether a support with one group added is flagged."""
+    parent = np.zeros_like(flags)
+    for bit in range(len(flags).bit_length() - 1):
+        _halves(parent, bit)[:, 0] |= _halves(flags, bit)[:, 1]
+    return parent
 
 
 def _sizes(num_groups: int) -> np.ndarray:

@@ -105,11 +105,13 @@ def _greedy(
     likelihood: Likelihood, law: ReferenceLaw, level: float, groups: list[int], tests: dict[int, Test]
 ) -> Support:
     """One support from which no single group can be taken away: weakest evidence first, until none can go."""
-    support = likelihood.space.everything
-    for g in sorted(groups, key=lambda g: tests[g].statistic):
-        smaller = likelihood.fit(support - {g})
-        likelihood.adopt(smaller)
-        test = likelihood_ratio(smaller, likelihood.full)
-        if test.statistic <= law.critical(level, test.degrees_of_freedom):
-            support = support - {g}
+    support, before = likelihood.space.everything, None
+    while support != before:  # what could not go at first may go later: c grows with the degrees of freedom
+        before = support
+        for g in sorted(support.intersection(groups), key=lambda g: tests[g].statistic):
+            smaller = likelihood.fit(support - {g})
+            likelihood.adopt(smaller)
+            test = likelihood_ratio(smaller, likelihood.full)
+            if test.statistic <= law.critical(level, test.degrees_of_freedom):
+                support = support - {g}
     return support
