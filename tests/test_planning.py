@@ -27,9 +27,9 @@ from policyspace.planning import (
     profile_intervals,
     rate_for_power,
 )
+from policyspace.planning.profile import Profile
 
 NAMES = ("a", "b", "c")
-EVERYTHING_BUT_FIRST = frozenset({0, 2, 3})  # group 0 is the intercept
 
 
 def gaussian_data(rng, n, theta, states=None, num_actions=1):
@@ -321,8 +321,24 @@ def test_boltzmann_intervals_end_where_the_likelihood_ratio_does():
             assert likelihood_ratio(restricted, full).p_value == pytest.approx(0.05, rel=1e-4)
 
 
+@pytest.mark.parametrize("n,sharpness", [(40, 0.5), (300, 0.5), (300, 3.0), (5000, 1.0)])
+def test_ends_followed_together_are_those_found_alone(n, sharpness):
+    rng = np.random.default_rng(n)
+    space = BoltzmannLinear(NAMES, ("left", "right", "stay"))
+    states = rng.normal(size=(n, 3))
+    likelihood = likelihood_of(space, boltzmann_data(rng, space, sharpness * rng.normal(size=8), states))
+    profile = Profile(likelihood, 1.96)
+    tested = [i for g in space.tested for i in space.groups[g].indices]
+    together = profile.together(tested)
+    assert np.isnan(list(together.values())).mean() < 0.5
+    for i in tested:
+        for side, alone in zip((-1, 1), profile.alone(i), strict=True):
+            if not np.isnan(together[i, side]):
+                assert together[i, side] == pytest.approx(alone, rel=1e-5)
+
+
 def test_boltzmann_intervals_cover():
-    rng, runs, covered = np.random.default_rng(12), 150, np.zeros(2)
+    rng, runs, covered = np.random.default_rng(12), 400, np.zeros(2)
     space = BoltzmannLinear(("a", "b"), ("no", "yes"))
     theta = np.array([0.3, 1.5, 0.0])
     for _ in range(runs):

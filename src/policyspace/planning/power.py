@@ -1,12 +1,13 @@
 """Power turned around: the number of pairs, the rate and the non-centrality at which something happens."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.likelihood.law import NoncentralLaw
-from policyspace.planning.procedures import Procedure
+from policyspace.planning.procedures import Procedure, Universal
 
 MOST_PAIRS = 1e15
 """Beyond this many pairs the honest answer is "never"."""
@@ -17,6 +18,8 @@ def pairs_for_power(procedure: Procedure, rate: float, degrees_of_freedom: int, 
     check_share(power, "the power")
     if not rate > 0 or not degrees_of_freedom:
         return np.inf
+    if isinstance(procedure, Universal):
+        return _noncentrality(procedure, degrees_of_freedom, power) / rate
     return smallest(
         lambda n: procedure.power(n, rate, degrees_of_freedom) >= power, max(procedure.fewest, 1.0), MOST_PAIRS
     )
@@ -27,7 +30,15 @@ def rate_for_power(procedure: Procedure, num_pairs: float, degrees_of_freedom: i
     check_share(power, "the power")
     if not degrees_of_freedom or num_pairs < procedure.fewest:
         return np.inf
+    if isinstance(procedure, Universal):
+        return _noncentrality(procedure, degrees_of_freedom, power) / num_pairs
     return smallest(lambda rate: procedure.power(num_pairs, rate, degrees_of_freedom) >= power, 0.0, MOST_PAIRS)
+
+
+@cache
+def _noncentrality(procedure: Universal, degrees_of_freedom: int, power: float) -> float:
+    """The n·rate that is needed, once for all groups of one size: simulated power costs more than a formula."""
+    return smallest(lambda ncp: procedure.power(1.0, ncp, degrees_of_freedom) >= power, 0.0, MOST_PAIRS)
 
 
 def noncentrality_quantile(law: NoncentralLaw, statistic: float, degrees_of_freedom: int, probability: float) -> float:

@@ -62,6 +62,15 @@ class Assessment:
     warnings: list[str]
 
     @property
+    def setting(self) -> Setting | None:
+        """What Theorem 4.2 is given, in the coordinates in which it promises most; None where it promises nothing."""
+        best = max(self.bounds, key=lambda b: b.smallest_eigenvalue / b.scale**2)
+        if not best.smallest_eigenvalue > 0:
+            return None
+        free = self.num_tests - len(self.gaps)
+        return Setting(self.num_parameters, free, tuple(self.gaps.values()), best.scale, best.smallest_eigenvalue)
+
+    @property
     def sentence(self) -> str:
         """What the theory proves here, and by how much it is loose."""
         return assessment_sentence(self)

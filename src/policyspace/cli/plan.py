@@ -1,0 +1,95 @@
+"""`policyspace plan`: how many more episodes?"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from policyspace.cli import options
+
+
+def plan(
+    file: options.File,
+    action: options.Action = None,
+    features: options.Features = None,
+    episode: options.Episode = None,
+    weight: options.Weight = None,
+    policy: options.Policy = None,
+    covariance: options.Covariance = None,
+    groups: options.GroupsOption = "feature",
+    always: options.Always = None,
+    no_intercept: options.NoIntercept = False,
+    reference: options.Reference = None,
+    power: Annotated[
+        float, typer.Option("--power", help="The wanted chance of finding what is controlled.", metavar="P")
+    ] = 0.9,
+    significance: options.Significance = 0.05,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Of the ranges that the pilot leaves open.", metavar="P")
+    ] = 0.9,
+    effect: Annotated[
+        float | None,
+        typer.Option(
+            "--effect", help="Plan for this ‖θ‖ of every group, instead of what the pilot shows.", metavar="X"
+        ),
+    ] = None,
+    test: Annotated[
+        str,
+        typer.Option(
+            "--test", help="The test that will be used: λ, or an e-value.", metavar="wilks|universal|eprocess"
+        ),
+    ] = "wilks",
+    json: options.JsonOut = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Save a picture of power against pairs (PNG, SVG or PDF).", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Say how many pairs and episodes find each group with the wanted power, from a pilot file.
+
+    And what the pilot can already exclude: the smallest effect that would have shown, and a bound for every weight.
+    """
+    from policyspace.identification import space_and_demonstrations
+    from policyspace.likelihood import likelihood_of
+    from policyspace.planning import plan_likelihood
+    from policyspace.planning.words import COLUMNS
+
+    options.check_targets(plot, json)
+    data = options.source(
+        file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
+    )
+    space, demonstrations = space_and_demonstrations(data.demonstrations, **data.settings())
+    likelihood = likelihood_of(space, demonstrations)
+    result = plan_likelihood(likelihood, demonstrations, power, significance, confidence, effect, test)
+    if plot is not None:
+        from policyspace.report.power import plot_power
+        from policyspace.theory import assess_likelihood
+
+        plot_power(result, assess_likelihood(likelihood, demonstrations, significance).setting, plot)
+    if json is not None:
+        options.write_json(result.to_json(), json)
+    if json != "-":
+        show(result.sentence, COLUMNS, result.rows(), result.notes())
+        for path in [plot, json]:
+            if path is not None:
+                typer.echo(f"Saved {path}")
+
+
+def show(sentence: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
+    """A sentence, a table and notes on the screen; a number is never cut short, a narrow window wraps the line."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(sentence, style="bold", markup=False, soft_wrap=True)
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    Console(highlight=False, width=max(console.width, needed)).print(table)
+    for note in notes:
+        console.print(note, style="yellow" if note.startswith("Warning") else None, markup=False, soft_wrap=True)

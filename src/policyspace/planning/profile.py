@@ -1,0 +1,128 @@
+"""Where the profile likelihood of a Boltzmann weight has fallen by c/2: all ends of all weights side by side."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from scipy.optimize import brentq
+
+from policyspace.fisher import inverse_information
+from policyspace.likelihood.boltzmann import BoltzmannLikelihood
+from policyspace.likelihood.newton import maximise
+
+FARTHEST = 500.0
+"""A weight of a standardised feature beyond which nothing changes any more: the interval is open there."""
+
+MOST_PASSES = 30
+"""Passes over the rows for the ends that are followed together; what has not settled by then is followed alone."""
+
+SETTLED = 1e-6
+"""How near √λ must come to √c; λ of an interval's end is then right to six digits."""
+
+
+def boltzmann_ends(likelihood: BoltzmannLikelihood, significance: float) -> Callable[[int], tuple[float, float]]:
+    """θ_i ↦ both ends of {x : λ(θ_i = x) ≤ c}; λ(x) is that of the hypothesis θ_i = x, all other weights free."""
+    profile = Profile(likelihood, float(np.sqrt(likelihood.law.critical(significance, 1))))
+    space, design = likelihood.space, likelihood.design
+    offset, q = int(space.intercept), len(space.column_names)
+    constant = np.concatenate([np.zeros(offset, dtype=bool), design.constant])
+    open_ = (profile.hidden & ~likelihood.diverging) | constant[np.arange(space.num_parameters) % q]
+    tested = [i for g in space.tested for i in space.groups[g].indices if not open_[i]]
+    together = {} if likelihood.diverging.any() else profile.together(tested)
+
+    def ends(i: int) -> tuple[float, float]:
+        if open_[i]:
+            return -np.inf, np.inf
+        scale = float(design.scale[i % q - offset])
+        lower, upper = (together.get((i, side), np.nan) for side in (-1, 1))
+        if np.isnan([lower, upper]).any():
+            lower, upper = profile.alone(i)
+        return (profile.best[i] + lower) / scale, (profile.best[i] + upper) / scale
+
+    return ends
+
+
+class Profile:
+    """√λ(x) of each weight, in coordinates of standardised features; distances are from θ̂_i."""
+
+    def __init__(self, likelihood: BoltzmannLikelihood, root: float) -> None:
+        self.likelihood, self.rows, self.root = likelihood, likelihood.rows, root
+        weights = likelihood.space.weights(likelihood.full.theta)
+        self.best = likelihood.design.to_standardised(weights).ravel()
+        self.inverse, self.hidden = inverse_information(self.rows.hessian(self.best))
+
+    def together(self, indices: list[int]) -> dict[tuple[int, int], float]:
+        """The distances at which √λ = √c, by passes over the rows that serve all ends at once; NaN if not settled.
+
+        √λ(x) is nearly linear, so x takes secant steps while the other weights take steps with the inverse Hessian of
+        θ̂, from which coordinate i is eliminated: H_rr⁻¹g = (H⁻¹g)_r − H⁻¹_ri (H⁻¹g)_i / H⁻¹_ii.
+        """
+        ends = [(i, side) for i in indices for side in (-1, 1)]
+        if not ends:
+            return {}
+        which, sides = np.array(ends).T
+        path = self.inverse[which] / self.inverse[which, which][:, None]
+        distance = sides * self.root * np.sqrt(self.inverse[which, which])
+        theta = self.best + distance[:, None] * path
+        before, root_before = np.zeros(len(ends)), np.zeros(len(ends))
+        settled, active = np.full(len(ends), np.nan), np.arange(len(ends))
+        for _ in range(MOST_PASSES):
+            values, gradients = self.rows.evaluate(theta[active])
+            mine, columns = which[active], np.arange(len(active))
+            gradients[columns, mine] = 0.0
+            steps = gradients @ self.inverse
+            steps -= steps[columns, mine][:, None] * path[active]
+            gain = 0.5 * np.einsum("ed,ed->e", gradients, steps)
+            found = np.sqrt(np.maximum(2 * (self.likelihood.full.log_likelihood - values - gain), 0.0))
+            done = (np.abs(found - self.root) < SETTLED) & (gain < 1e-9)
+            settled[active[done]] = distance[active[done]]
+            moved = self._secant(distance[active], before[active], found, root_before[active])
+            before[active], root_before[active] = distance[active], found
+            theta[active] += steps + (moved - distance[active])[:, None] * path[active]
+            distance[active] = moved
+            lost = ~(np.isfinite(theta[active]).all(axis=1) & (sides[active] * moved > 0) & (np.abs(moved) < FARTHEST))
+            active = active[~done & ~lost]
+            if not len(active):
+                break
+        return dict(zip(ends, settled.tolist(), strict=True))
+
+    def _secant(self, x: np.ndarray, before: np.ndarray, found: np.ndarray, root_before: np.ndarray) -> np.ndarray:
+        """Where the line through the last two points of (x, √λ) reaches √c; where they coincide, through θ̂."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (found - root_before) / (x - before)
+            slope = np.where(np.abs(x - before) > 1e-9 * np.abs(x), slope, found / x)
+            return x + (self.root - found) / slope
+
+    def alone(self, i: int) -> tuple[float, float]:
+        """Both distances by full fits: for separated data, and for what did not settle."""
+        free = np.arange(len(self.best)) != i
+        path = self.inverse[:, i] / self.inverse[i, i] if self.inverse[i, i] > 0 else np.eye(len(self.best))[i]
+        # Where the data are separated other weights have run off: no straight path from θ̂ is a good start.
+        path = np.eye(len(self.best))[i] if self.likelihood.diverging.any() else path
+
+        @cache
+        def excess(distance: float) -> float:
+            """√λ(x) − √c."""
+            if not distance:
+                return -self.root
+            start = self.best + distance * path
+            fitted = maximise(self.rows.at, self.rows.hessian, start, free)
+            return float(np.sqrt(max(2 * (self.likelihood.full.log_likelihood - fitted.value), 0.0))) - self.root
+
+        if self.likelihood.diverging[i]:
+            # Open on the side to which θ_i runs off, and on the other too unless zero can be excluded.
+            toward = _end(excess, -self.best[i], farthest=abs(self.best[i])) if self.best[i] else np.inf
+            lower, upper = sorted((toward, float(np.copysign(np.inf, -toward))))
+            return lower, upper
+        step = min(self.root * float(np.sqrt(self.inverse[i, i])), 5.0)
+        return _end(excess, -step, FARTHEST), _end(excess, step, FARTHEST)
+
+
+def _end(excess: Callable[[float], float], step: float, farthest: float) -> float:
+    """The distance at which √λ(x) = √c, doubling the step until it is passed; infinite where that does not happen."""
+    inside, outside = 0.0, step
+    while excess(outside) < 0:
+        inside, outside = outside, 2 * outside
+        if abs(outside) > farthest:
+            return float(np.copysign(np.inf, step))
+    return float(brentq(excess, *sorted((inside, outside)), xtol=1e-6 * abs(step)))

@@ -1,0 +1,101 @@
+"""The picture of a plan: power against the number of pairs, as practice has it and as theory proves it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from policyspace.planning import GroupPlan, Plan
+from policyspace.report.evidence import FAINT, INK, format_of, save
+from policyspace.theory import Setting, power_bound
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0b6e4f", "#1d4e89", "#d98e04", "#b23a48", "#6b4e9b", "#3a8fb7", "#7a6c5d", "#4f772d")
+
+
+def plot_power(plan: Plan, setting: Setting | None, path: str | Path) -> None:
+    """Save the picture; the suffix of the file names the format."""
+    format_of(path)
+    save(draw_power(plan, setting), path)
+
+
+def draw_power(plan: Plan, setting: Setting | None) -> "Figure":
+    """Left: the power of each test, with the band that the pilot leaves. Right: the same beside what Theorem 4.2 proves."""
+    from matplotlib.figure import Figure
+
+    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.pairs.value)
+    shown = seen[: len(COLOURS)] if len(seen) <= len(COLOURS) else seen[-len(COLOURS) :]
+    figure = Figure(figsize=(9.6, 4.4), facecolor="white", layout="constrained")
+    near, far = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    left = max(plan.procedure.fewest, plan.num_pairs / 20, 2.0)
+    right = max([3 * plan.num_pairs, *(2 * g.pairs.value for g in shown if g.pairs.value < np.inf)])
+    _curves(near, plan, shown, np.geomspace(left, right, 120), bands=True)
+    near.axvline(plan.num_pairs, color=INK, linewidth=1, linestyle=(0, (1, 2)))
+    near.annotate(
+        "now", (plan.num_pairs, 0.0), xytext=(-4, 4), textcoords="offset points", ha="right", fontsize=8.5, color=INK
+    )
+    near.set_ylabel("power: the chance that the test finds the group", fontsize=9, color=INK)
+    near.set_title(_title(plan, seen, shown), loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
+    if shown:
+        near.legend(frameon=False, fontsize=8.5, loc="lower right", labelcolor=INK)
+    end = _proven_end(plan, setting, shown)
+    _curves(far, plan, shown, np.geomspace(left, max(end, right), 240), bands=False)
+    if setting is not None and shown:
+        _proven(far, plan, setting, shown, np.geomspace(left, max(end, right), 240))
+    far.set_title("solid: practice, dashed: proven", loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
+    for axes in (near, far):
+        _dress(axes, plan.power)
+    return figure
+
+
+def _curves(axes: "Axes", plan: Plan, groups: list[GroupPlan], pairs: np.ndarray, bands: bool) -> None:
+    for colour, group in zip(COLOURS, groups, strict=False):
+        axes.plot(pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=group.group)
+        if bands and group.rate.low < group.rate.high:
+            low, high = (_powers(plan, pairs, rate, group) for rate in (group.rate.low, group.rate.high))
+            axes.fill_between(pairs, low, high, color=colour, alpha=0.1, linewidth=0)
+
+
+def _powers(plan: Plan, pairs: np.ndarray, rate: float, group: GroupPlan) -> list[float]:
+    return [plan.procedure.power(n, rate, group.degrees_of_freedom) for n in pairs.tolist()]
+
+
+def _proven(axes: "Axes", plan: Plan, setting: Setting, groups: list[GroupPlan], pairs: np.ndarray) -> None:
+    for colour, group in zip(COLOURS, groups, strict=False):
+        proven = [power_bound(plan.significance, n, group.rate.value / 2, setting, len(plan.groups)) for n in pairs]
+        axes.plot(pairs, proven, color=colour, linewidth=1.4, linestyle=(0, (4, 2)))
+
+
+def _proven_end(plan: Plan, setting: Setting | None, groups: list[GroupPlan]) -> float:
+    """The number of pairs by which all the proven curves have risen."""
+    end = float(plan.num_pairs)
+    for group in groups if setting is not None else []:
+        while (
+            setting is not None
+            and end < 1e40
+            and power_bound(plan.significance, end, group.rate.value / 2, setting, len(plan.groups)) < 0.99
+        ):
+            end *= 2
+    return end
+
+
+def _title(plan: Plan, seen: list[GroupPlan], shown: list[GroupPlan]) -> str:
+    if not seen:
+        return "The pilot shows no effect to plan for"
+    rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
+    return f"Power against the number of pairs{rest}"
+
+
+def _dress(axes: "Axes", wanted: float) -> None:
+    axes.set_xscale("log")
+    axes.set_ylim(-0.02, 1.02)
+    axes.axhline(wanted, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.set_xlabel("pairs (state, action)", fontsize=9, color=INK)
+    axes.grid(color=FAINT)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=0, colors=INK, labelsize=8.5)
+    for side in ("top", "right", "bottom", "left"):
+        axes.spines[side].set_visible(False)
