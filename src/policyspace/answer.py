@@ -64,10 +64,15 @@ class Identification:
     @property
     def sentence(self) -> str:
         """The answer in one plain sentence."""
+        if self.settings.get("withheld"):
+            return "No verdict: these fits are not reproducible enough for the χ² law."
         rest = [t.group for t in self.tests if t.verdict == "no evidence"]
         parts = [f"The agent controls {_listed(self.core)}" if self.core else "No group is shown to be controlled"]
-        if self.undecided:
-            parts.append(f"at least one of {_listed(self.undecided)} is needed too, but the data do not say which")
+        if self.undecided and self.exhaustive:
+            too = "needed too" if self.core else "needed"
+            parts.append(f"at least one of {_listed(self.undecided)} is {too}, but the data do not say which")
+        elif self.undecided:
+            parts.append(f"not settled: {_listed(self.undecided)}")
         if rest:
             parts.append(f"no evidence for {_listed(rest)}")
         return "; ".join(parts) + "."
@@ -102,11 +107,18 @@ class Identification:
             else f"chance of any false 'controlled' ≤ {significance:g} ({correction})"
         )
         lines = [f"{self.num_pairs} pairs, {self.num_parameters} parameters, {self.rule} rule; {promise}."]
+        if self.settings.get("test", "wilks") != "wilks":
+            lines.append(
+                f"Test: {self.settings['test_note']}; the column λ shows {self.settings['statistic']}. "
+                f"Chosen because {self.settings['test_reason']}."
+                if self.settings["test_reason"] != "as asked for"
+                else f"Test: {self.settings['test_note']}; the column λ shows {self.settings['statistic']}."
+            )
         if len(self.supports) > 1:
             shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]
             more = f" and {len(self.supports) - 10} more" if len(self.supports) > 10 else ""
             lines.append(f"Minimal supports that explain the data: {' or '.join(shown)}{more}.")
-        if not self.exhaustive:
+        if not self.exhaustive and not self.settings.get("withheld"):
             lines.append(
                 "Not exhaustive: too many supports to try them all; one minimal support is shown, others may exist."
             )
@@ -178,7 +190,7 @@ def _effect(test: GroupTest) -> str:
     if test.effect == float("inf"):
         return "diverges"
     size = f"{test.effect:.3g}"
-    if test.verdict == "controlled":
+    if test.verdict == "controlled" or test.detectable_effect != test.detectable_effect:
         return size
     if test.detectable_effect == float("inf"):
         return f"{size} (none would show)"

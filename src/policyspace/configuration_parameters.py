@@ -40,7 +40,7 @@ def checked_configuration(
         base, index = _element(name)
         if base not in known:
             raise InputError(
-                f"the configuration names '{name}', which this world does not have: {nearest(base, known)}."
+                f"the configuration names '{name}', which this world does not have: {nearest(base, known)}"
             )
         shape = known[base].shape
         if index is None:

@@ -96,11 +96,11 @@ class Demonstrations:
         """The same pairs with the action `label` last: the reference, whose weights are zero (Table 1)."""
         if not self.discrete:
             raise InputError(
-                f"only discrete actions have a reference, found continuous ones: drop reference={label!r}."
+                f"only discrete actions have a reference, found continuous ones: drop the reference '{label}'."
             )
         name = label_text(label)
         if name not in self.action_names:
-            raise InputError(f"the reference '{name}' is no action: {nearest(name, self.action_names)}.")
+            raise InputError(f"the reference '{name}' is no action: {nearest(name, self.action_names)}")
         order = [*(a for a, other in enumerate(self.action_names) if other != name), self.action_names.index(name)]
         code = np.argsort(order)
         return replace(self, actions=code[self.actions], action_names=tuple(self.action_names[a] for a in order))
@@ -235,7 +235,7 @@ def _check_weights(weights: np.ndarray | None, n: int) -> None:
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}.")
+        raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}: drop it.")
     if not weights.any():
         raise InputError("at least one weight must be positive, found only zeros.")
 
@@ -258,7 +258,7 @@ def _check_blocks(blocks: Mapping[str, tuple[str, ...]], names: tuple[str, ...])
             raise InputError(f"block '{block}' must hold at least one feature, found none.")
         for name in members:
             if name not in names:
-                raise InputError(f"block '{block}' holds '{name}', which is no feature: {nearest(name, names)}.")
+                raise InputError(f"block '{block}' holds '{name}', which is no feature: {nearest(name, names)}")
             if name in owner:
                 raise InputError(f"a feature belongs to one block, found '{name}' in '{owner[name]}' and '{block}'.")
             owner[name] = block

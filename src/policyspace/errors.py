@@ -9,10 +9,10 @@ class InputError(ValueError):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the closest valid ones, or all of them."""
+    """The end of a sentence about an unknown name: the closest valid one, or all of them."""
     valid = list(valid)
     close = difflib.get_close_matches(name, valid, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
     shown = ", ".join(f"'{v}'" for v in valid[:12]) + (", …" if len(valid) > 12 else "")
-    return f"valid names are {shown}"
+    return f"valid names are {shown}."

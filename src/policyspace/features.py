@@ -44,7 +44,7 @@ class Table:
         taken = [*action, *others]
         for name in [*taken, *(features or [])]:
             if name not in self.frame.columns:
-                raise InputError(f"there is no column '{name}': {nearest(name, self.frame.columns)}.")
+                raise InputError(f"there is no column '{name}': {nearest(name, self.frame.columns)}")
         rest = [name for name in self.frame.columns if name not in taken] if features is None else features
         all_roles = [*taken, *rest]
         for name in all_roles:

@@ -155,7 +155,7 @@ def _codes(table: Table, roles: Roles) -> np.ndarray:
         row = int(np.argmax(codes < 0))
         raise InputError(
             f"the action '{labels[row]}' in row {row + 1} is not among those of the file's header: "
-            f"{nearest(str(labels[row]), place)}."
+            f"{nearest(str(labels[row]), place)}"
         )
     return codes
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from policyspace.errors import InputError
+
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the data and the picture.", metavar="DIR")] = Path(),
@@ -17,7 +19,12 @@ def demo(
     from policyspace.report.evidence import plot_evidence
 
     data = load()
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{out}: is no folder that can be made ({error.strerror}): name another with --out."
+        ) from error
     log, picture = out / "policyspace-demo.csv", out / "policyspace-demo.png"
     typer.echo(f"{STORY} ({data.num_pairs} rows, seed {SEED}.)\n")
     typer.secho("Rule 2 (simplified): one test a feature", fg="cyan")

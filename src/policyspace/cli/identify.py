@@ -51,6 +51,7 @@ def identify(
     """
     from policyspace.identification import identify as answer
 
+    options.check_targets(plot, json)
     data = options.source(
         file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
     )
@@ -80,6 +81,7 @@ def show(result: "Identification") -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from policyspace.answer import COLUMNS
 
@@ -90,7 +92,7 @@ def show(result: "Identification") -> None:
         table.add_column(name, justify="right" if name in ("λ", "df", "p", "adjusted p") else "left", no_wrap=True)
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
     for test, row in zip(result.tests, result.rows(), strict=True):
-        table.add_row(*row, style=colours[test.verdict])
+        table.add_row(*map(Text, row), style=colours[test.verdict])  # as text: in a name, [brake] is no markup
     # A number is never cut short: a narrow window wraps the line instead.
     needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
     Console(highlight=False, width=max(console.width, needed)).print(table)

@@ -1,5 +1,6 @@
 """What commands share: the options that say what a file holds, and how they become data and a policy space."""
 
+import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,8 @@ def source(
 
     if policy not in (None, "gaussian", "boltzmann"):
         raise InputError(f"--policy must be gaussian or boltzmann, found '{policy}'.")
+    if features is not None and not split(features):
+        raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
     declared = split(always)
     grouping, more, fixed = _groups(groups)
     data = read(
@@ -110,8 +113,12 @@ def source(
 
 
 def split(given: list[str] | None) -> list[str]:
-    """Names from options that may be repeated and may hold commas."""
-    return [name.strip() for text in given or [] for name in text.split(",") if name.strip()]
+    """Names from options that may be repeated; a name that holds a comma stands in double quotes."""
+    try:
+        fields = [name.strip() for row in csv.reader(given or [], skipinitialspace=True) for name in row]
+    except csv.Error as error:
+        raise InputError(f"names of columns must be separated by commas, found otherwise ({error}).") from error
+    return [name for name in fields if name]
 
 
 def _one_or_many(names: list[str]) -> str | list[str] | None:
@@ -122,7 +129,7 @@ def _groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
     """(groups, always, fixed) from a word or from a TOML file with a table [groups], a list always, a table [fixed]."""
     if text in ("feature", "parameter"):
         return text, (), 0.0
-    if not text.endswith(".toml"):
+    if not text.lower().endswith(".toml"):
         raise InputError(f"--groups must be 'feature', 'parameter' or a TOML file, found '{text}'.")
     import tomllib
 
@@ -131,7 +138,7 @@ def _groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
     except OSError as error:
         raise InputError(f"{text}: cannot be read ({error.strerror}): check the path given to --groups.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{text}: is not a valid TOML file ({error}).") from error
+        raise InputError(f"{text}: is not a valid TOML file ({error}): correct it.") from error
     unknown = set(table) - {"groups", "always", "fixed"}
     groups, always, fixed = table.get("groups", "feature"), table.get("always", []), table.get("fixed", {})
     if unknown:
@@ -142,7 +149,7 @@ def _groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
         )
     if isinstance(groups, dict) and not all(_names(inside) for inside in groups.values()):
         raise InputError(f"{text}: every group in [groups] must be a list of feature names.")
-    numbers = isinstance(fixed, dict) and all(isinstance(v, int | float) for v in fixed.values())
+    numbers = isinstance(fixed, dict) and all(type(v) in (int, float) for v in fixed.values())
     if not numbers:
         raise InputError(f"{text}: [fixed] must give a number for each name.")
     return groups, tuple(always), fixed
@@ -160,23 +167,39 @@ def _covariance(text: str | None) -> Any:
         numbers = [float(part) for part in text.split(",")]
         return numbers[0] if len(numbers) == 1 else numbers
     except ValueError:
-        return _matrix(Path(text))
+        return _matrix(text)
 
 
-def _matrix(path: Path) -> Any:
+def _matrix(text: str) -> Any:
     import numpy as np
 
+    path = Path(text)
     if not path.is_file():
-        raise InputError(f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{path}'.")
+        raise InputError(
+            f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{text}', which is none."
+        )
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
+        content = path.read_text(encoding="utf-8")
         if path.suffix == ".json":
-            return json.loads(path.read_text(encoding="utf-8"))
-        delimiter = "," if "," in path.read_text(encoding="utf-8") else None
-        return np.loadtxt(path, delimiter=delimiter, ndmin=2)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: is not a matrix of numbers ({error}): give CSV, NPY or JSON.") from error
+            return np.asarray(json.loads(content))
+        rows = [line.replace(",", " ").split() for line in content.splitlines()]
+        return np.array([[float(entry) for entry in row] for row in rows if row])
+    except (OSError, ValueError, EOFError, RecursionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
+
+
+def check_targets(picture: Path | None, json_target: str | None) -> None:
+    """Say before the work that its results could not be saved."""
+    if picture is not None:
+        from policyspace.report.evidence import format_of
+
+        format_of(picture)
+    for target in (picture, None if json_target == "-" else json_target):
+        if target is not None and not Path(target).resolve().parent.is_dir():
+            raise InputError(f"{target}: there is no folder '{Path(target).parent}': make it first, or name another.")
 
 
 def write_json(text: str, target: str) -> None:

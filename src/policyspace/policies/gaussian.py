@@ -9,6 +9,9 @@ from policyspace.errors import InputError
 from policyspace.policies.base import Array, ExponentialFamily, Key
 from policyspace.policies.groups import Groups
 
+EXTREME = 1e-100
+"""Variances beyond this, or its inverse, would overflow on their way to a likelihood."""
+
 
 @final
 class GaussianLinear(ExponentialFamily):
@@ -84,22 +87,31 @@ class GaussianLinear(ExponentialFamily):
 def covariance_matrix(given: Any, size: int) -> np.ndarray:
     """Σ [k, k] from a variance, k variances or a full matrix; must be symmetric and positive definite."""
     try:
-        matrix = np.asarray(given, dtype=np.float64)
+        matrix = np.asarray(given)
+        matrix = matrix.astype(np.float64, casting="same_kind" if matrix.dtype.kind in "biuf" else "no")
     except (TypeError, ValueError) as error:
-        raise InputError(f"the covariance must be numbers or 'estimate', found {given!r}.") from error
+        raise InputError(f"the covariance must be numbers or 'estimate', found {given!r:.80}.") from error
     if matrix.ndim == 0:
         matrix = matrix * np.eye(size)
     elif matrix.shape == (size,):
         matrix = np.diag(matrix)
     if matrix.shape != (size, size):
         raise InputError(
-            f"the covariance must be one variance, {size} variances or a {size}×{size} matrix, found shape {matrix.shape}."
+            f"the covariance must be one variance, {size} variances or a {size}×{size} matrix, found the shape "
+            f"{matrix.shape}: give as many as there are actions."
         )
     if not np.isfinite(matrix).all():
-        raise InputError("the covariance must be finite, found NaN or infinity.")
+        raise InputError("the covariance must be finite, found NaN or infinity: correct it, or say 'estimate'.")
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
         raise InputError("the covariance must be symmetric: its entries above and below the diagonal differ.")
-    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    smallest, largest = np.linalg.eigvalsh(matrix)[[0, -1]].tolist()
     if not smallest > 0:
-        raise InputError(f"the covariance must be positive definite, found the eigenvalue {smallest:.3g}.")
+        raise InputError(
+            f"the covariance must be positive definite, found the eigenvalue {smallest:.3g}: correct it, or say 'estimate'."
+        )
+    if not EXTREME < smallest <= largest < 1 / EXTREME:
+        raise InputError(
+            f"the covariance must lie between {EXTREME:g} and {1 / EXTREME:g}, found the eigenvalues {smallest:.3g} to "
+            f"{largest:.3g}: measure the actions in other units."
+        )
     return matrix

@@ -48,6 +48,9 @@ def linear_groups(
         for a, row in enumerate(rows)
     }
 
+    if len(parameter) < len(features) * len(rows):
+        raise InputError("two parameters would have the same name feature[action]: rename a feature or an action.")
+
     def of_columns(names: Sequence[str]) -> list[int]:
         return [a * q + column[name] for name in names for a in range(len(rows))]
 
@@ -58,7 +61,7 @@ def linear_groups(
     def resolve(names: Sequence[str], known: Mapping[str, list[int]], what: str) -> list[int]:
         for name in names:
             if name not in known:
-                raise InputError(f"{what} names '{name}', which is no feature or group: {nearest(name, known)}.")
+                raise InputError(f"{what} names '{name}', which is no feature or group: {nearest(name, known)}")
         return [i for name in names for i in known[name]]
 
     in_block = {name for inside in blocks.values() for name in inside}
@@ -70,6 +73,8 @@ def linear_groups(
     elif isinstance(groups, Mapping):
         partition = {}
         for name, inside in groups.items():
+            if name == INTERCEPT:
+                raise InputError(f"a group is named '{INTERCEPT}', the name of the constant: rename it.")
             if isinstance(inside, str):
                 raise InputError(f"group '{name}' must be a list of names, found the text '{inside}'.")
             partition[name] = resolve(inside, members, f"group '{name}'")
@@ -98,10 +103,9 @@ def linear_groups(
 
 
 def _check_names(features: tuple[str, ...], blocks: Mapping[str, Sequence[str]]) -> None:
-    for name in features:
-        if name == INTERCEPT:
-            raise InputError(f"a feature is named '{INTERCEPT}', the name of the constant: rename it, or drop it.")
     names = [*features, *blocks]
+    if INTERCEPT in names:
+        raise InputError(f"a feature is named '{INTERCEPT}', the name of the constant: rename it, or drop it.")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"the feature name '{twice}' occurs twice: every feature needs a name of its own.")
@@ -122,7 +126,7 @@ def _fixed_values(fixed: Any, members: Mapping[str, list[int]], size: int, resol
     values = np.zeros(size)
     if isinstance(fixed, Mapping):
         for name, value in fixed.items():
-            values[resolve([name], members, "fixed")] = value
+            values[resolve([name], members, "fixed")] = _number(value, f"the fixed value of '{name}'")
     else:
         given = np.asarray(fixed, dtype=np.float64)
         if given.size not in (1, size):
@@ -131,5 +135,15 @@ def _fixed_values(fixed: Any, members: Mapping[str, list[int]], size: int, resol
             )
         values[:] = given.ravel()
     if not np.isfinite(values).all():
-        raise InputError("fixed values must be finite numbers.")
+        raise InputError("fixed values must be finite numbers, found NaN or infinity: correct them.")
     return values
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{what} must be a number, found {value!r:.40}: correct it.") from error
+    if not abs(number) < np.inf:
+        raise InputError(f"{what} must be a finite number, found {number}: correct it.")
+    return number

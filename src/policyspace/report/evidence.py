@@ -1,37 +1,56 @@
 """The picture of an answer: the evidence for each group, beside the line that it must cross."""
 
+import textwrap
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyspace.answer import Identification
+from policyspace.answer import GroupTest, Identification
 from policyspace.errors import InputError
 from policyspace.whole_file import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
 COLOURS = {"controlled": "#0b6e4f", "undecided": "#d98e04", "no evidence": "#9aa5b1"}
+TEXT = {"controlled": "#0b6e4f", "undecided": "#8f5d00", "no evidence": "#52606d"}
 INK, FAINT = "#1f2933", "#e4e7eb"
+
+MOST_BARS = 150
+"""More would not be read, and beyond some thousands could not be drawn."""
 
 
 def plot_evidence(answer: Identification, path: str | Path) -> None:
     """Save the picture; the suffix of the file names the format."""
-    suffix = Path(path).suffix.lower().lstrip(".")
-    if suffix not in FORMATS:
-        raise InputError(f"{path}: a picture is saved as .png, .svg or .pdf, found '.{suffix}'.")
+    format_of(path)
     save(draw_evidence(answer), path)
+
+
+def format_of(path: str | Path) -> str:
+    """The format that the suffix of a file stands for."""
+    suffix = Path(path).suffix.lower()
+    if suffix.lstrip(".") not in FORMATS:
+        found = f"'{suffix}'" if suffix else "no suffix"
+        raise InputError(f"{path}: a picture is saved as .png, .svg or .pdf, found {found}: rename it.")
+    return suffix.lstrip(".")
 
 
 def save(figure: "Figure", path: str | Path) -> None:
     """The same figure gives the same bytes: no dates, no random identifiers."""
     import matplotlib
 
-    suffix = Path(path).suffix.lower().lstrip(".")
+    suffix = format_of(path)
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
-    with matplotlib.rc_context({"svg.hashsalt": "policyspace"}), replacing(path) as out:
+    with (
+        warnings.catch_warnings(),
+        matplotlib.rc_context({"svg.hashsalt": "policyspace"}),
+        replacing(path) as out,
+    ):
+        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
         figure.savefig(out, format=suffix, dpi=160, metadata=dates)
 
 
@@ -39,51 +58,81 @@ def draw_evidence(answer: Identification) -> "Figure":
     """One bar a group, as long as −log₁₀ of its adjusted p-value; what passes the line is controlled."""
     from matplotlib.figure import Figure
 
-    tests = answer.tests[::-1]
-    significance = float(answer.settings["significance"])
-    evidence = np.array([min(-np.log10(max(test.adjusted_p_value, 1e-300)), 300.0) for test in tests])
-    figure = Figure(figsize=(8.2, 1.75 + 0.36 * len(tests)), facecolor="white", layout="constrained")
+    tests = _strongest(answer.tests)[::-1]
+    title = textwrap.wrap(_one_line(answer.sentence), 78, max_lines=4, placeholder=" …", break_on_hyphens=False)
+    height = 0.95 + 0.2 * len(title) + 0.32 * len(tests)
+    figure = Figure(figsize=(8.2, height), facecolor="white", layout="constrained")
+    figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
     axes = figure.add_subplot()
-    positions = np.arange(len(tests))
-    colours = [COLOURS[test.verdict] for test in tests]
-    axes.barh(positions, evidence, height=0.62, color=colours, zorder=2)
+    _draw_bars(axes, tests)
+    _draw_scale(axes, tests, float(answer.settings["significance"]))
+    if len(tests) < len(answer.tests):
+        axes.set_title(f"the {len(tests)} strongest of {len(answer.tests)} groups", loc="left", fontsize=9, color=INK)
+    return figure
+
+
+def _strongest(tests: list[GroupTest]) -> list[GroupTest]:
+    """As many as a picture can hold, in their own order."""
+    limit = sorted(test.adjusted_p_value for test in tests)[:MOST_BARS][-1]
+    return [test for test in tests if test.adjusted_p_value <= limit][:MOST_BARS]
+
+
+def _draw_bars(axes: "Axes", tests: list[GroupTest]) -> None:
+    """The bars, their names on the left, their verdicts on the right where no line crosses them."""
+    evidence, positions = _evidence(tests), np.arange(len(tests))
+    axes.barh(positions, evidence, height=0.6, color=[COLOURS[test.verdict] for test in tests], zorder=2)
+    short = evidence < 0.02  # a bar of no length is still shown
+    axes.scatter(evidence[short], positions[short], s=22, color=COLOURS["no evidence"], zorder=3, clip_on=False)
+    axes.set_ylim(-0.65, len(tests) - 0.35)
+    names = [_shortened(_one_line(test.group)) for test in tests]
+    if len(set(names)) < len(names):  # then their place in the table tells them apart
+        names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
+    axes.set_yticks(positions, names, fontsize=9.5, color=INK, parse_math=False)
+    for position, test in zip(positions, tests, strict=True):
+        p = test.adjusted_p_value
+        label = f"{test.verdict}, p = {p:.2g}" if p > 1e-300 else f"{test.verdict}, p < 1e-300"
+        axes.annotate(
+            label, (1, position), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+            va="center", fontsize=9, color=TEXT[test.verdict], annotation_clip=False,
+        )  # fmt: skip
+
+
+def _draw_scale(axes: "Axes", tests: list[GroupTest], significance: float) -> None:
+    """The axis of p-values and the line to cross."""
     threshold = -np.log10(significance)
-    axes.axvline(threshold, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=3)
     # Short bars and long ones must both be readable: the root of the evidence is proportional to the effect.
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
-    right = max(float(evidence.max(initial=0.0)) * 1.6, threshold * 3)
+    right = max(float(_evidence(tests).max()) * 1.04, threshold * 1.8)
     axes.set_xlim(0, right)
-    for position, test, length in zip(positions, tests, evidence, strict=True):
-        axes.annotate(
-            _label(test.adjusted_p_value, test.verdict), (length, position), xytext=(7, 0), textcoords="offset points",
-            va="center", fontsize=9, color=INK, zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-        )  # fmt: skip
-    axes.scatter(evidence, positions, s=26, color=colours, zorder=3, clip_on=False)
-    axes.set_yticks(positions, [test.group for test in tests], fontsize=10, color=INK)
-    ticks = [t for t in (0, 0.3, 1.3, 3, 10, 30, 100, 300) if t < right]
-    axes.set_xticks(ticks, [_tick(t) for t in ticks], fontsize=8.5)
+    axes.axvline(threshold, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=3)
+    ticks = [threshold]
+    for tick in (0, 0.3, 1, 3, 10, 30, 100, 300):
+        if tick <= right and all(abs(np.sqrt(tick) - np.sqrt(other)) > 0.075 * np.sqrt(right) for other in ticks):
+            ticks.append(tick)
+    axes.set_xticks(ticks, [_tick(tick) for tick in ticks], fontsize=8.5)
     axes.set_xlabel(
         f"adjusted p-value (evidence grows to the right; dashed: δ = {significance:g})", fontsize=9, color=INK
     )
     axes.xaxis.grid(color=FAINT, zorder=0)
     axes.tick_params(length=0, colors=INK)
-    for side in ("top", "right", "bottom", "left"):
-        axes.spines[side].set_visible(False)
-    axes.set_title(_wrapped(answer.sentence), loc="left", fontsize=11.5, color=INK, pad=12, fontweight="bold")
-    return figure
+    axes.tick_params(axis="y", pad=7)
+    axes.spines[:].set_visible(False)
 
 
-def _label(p: float, verdict: str) -> str:
-    value = f"p = {p:.2g}" if p > 1e-300 else "p < 1e-300"
-    return f"{verdict}, {value}"
+def _evidence(tests: list[GroupTest]) -> np.ndarray:
+    return -np.log10(np.maximum([test.adjusted_p_value for test in tests], 1e-300)) + 0.0
 
 
 def _tick(evidence: float) -> str:
     p = 10.0**-evidence
-    return f"{p:.2g}" if p > 1e-3 else f"$10^{{-{evidence:g}}}$"
+    return f"{p:.2g}" if p >= 1e-3 or evidence != round(evidence) else f"$10^{{-{evidence:g}}}$"
 
 
-def _wrapped(text: str, width: int = 84) -> str:
-    import textwrap
+def _one_line(text: str) -> str:
+    """Without what would break a line of a picture."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
-    return "\n".join(textwrap.wrap(text, width))
+
+def _shortened(name: str, width: int = 36) -> str:
+    """A long name keeps both its ends, for either may be what tells it from others."""
+    return name if len(name) <= width else f"{name[: width // 2]}…{name[-(width // 2 - 1) :]}"

@@ -21,7 +21,7 @@ WORLDS: dict[str, str] = {
 def world_class(name: str) -> "type[ConfMDP]":
     """The class of a world by its name."""
     if name not in WORLDS:
-        raise InputError(f"there is no world '{name}': {nearest(name, WORLDS)}.")
+        raise InputError(f"there is no world '{name}': {nearest(name, WORLDS)}")
     module, _, attribute = WORLDS[name].partition(":")
     found: type[ConfMDP] = getattr(import_module(module), attribute)
     return found
@@ -33,5 +33,5 @@ def make_world(name: str, **settings: Any) -> "ConfMDP":
     valid = list(getattr(kind, "__dataclass_fields__", {}))
     for setting in settings:
         if setting not in valid:
-            raise InputError(f"the world '{name}' has no setting '{setting}': {nearest(setting, valid)}.")
+            raise InputError(f"the world '{name}' has no setting '{setting}': {nearest(setting, valid)}")
     return kind(**settings)
