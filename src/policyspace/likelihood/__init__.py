@@ -35,6 +35,7 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
     if not isinstance(space, ExponentialFamily | Network):
         raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
     _check_match(space, demonstrations)
+    _check_size(demonstrations)
     features, actions, weights = demonstrations.features, demonstrations.actions, demonstrations.weights
     if isinstance(space, Network):
         return NetworkLikelihood(space, features, actions, weights)
@@ -73,6 +74,22 @@ def _check_match(space: ExponentialFamily | Network, demonstrations: Demonstrati
             f"the policy space has the actions {', '.join(space.action_names)}, "
             f"the demonstrations {', '.join(demonstrations.action_names)}: they must be the same, in the same order."
         )
+
+
+def _check_size(demonstrations: Demonstrations) -> None:
+    """Sums of squares must neither overflow nor vanish."""
+    columns = list(zip(demonstrations.names, demonstrations.features.T, strict=True))
+    if not demonstrations.discrete:
+        columns += zip(demonstrations.action_names, demonstrations.actions.T, strict=True)
+    if demonstrations.weights is not None:
+        columns.append(("weight", demonstrations.weights))
+    for name, column in columns:
+        largest = max(float(column.max()), -float(column.min()))
+        if largest > LARGEST or 0 < largest < 1 / LARGEST:
+            raise InputError(
+                f"'{name}' has values of size {largest:.1g}, beyond what sums of squares can hold ({1 / LARGEST:g} to "
+                f"{LARGEST:g}): measure it in other units."
+            )
 
 
 def fit(
