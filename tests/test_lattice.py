@@ -1,11 +1,14 @@
 """The search over supports against brute force, on made-up λ that are monotone and nothing else."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from policyspace import lattice
 from policyspace.lattice import Lattice, minimal, without_sufficient_child
 from policyspace.likelihood.base import Fit, Likelihood
 from policyspace.likelihood.law import ChiSquare
@@ -89,11 +92,14 @@ def brute_force(table, size, significance, paper_rule):
     kind=st.sampled_from([Table, Bracketing]),
     paper_rule=st.booleans(),
     significance=st.sampled_from([0.05, 0.3]),
+    batch=st.sampled_from([1, 3, 64]),
 )
-def test_both_rules_are_brute_forces(seed, size, scale, kind, paper_rule, significance):
+def test_both_rules_are_brute_forces(seed, size, scale, kind, paper_rule, significance, batch):
     rng = np.random.default_rng(seed)
     table = kind(monotone(rng, size, scale), rng.integers(1, 4, size))
-    found = all_supports(table, significance, paper_rule)
+    # Small batches make small lattices take the ways of large ones.
+    with mock.patch.object(lattice, "BATCH", batch):
+        found = all_supports(table, significance, paper_rule)
     expected, adjusted = brute_force(table, size, significance, paper_rule)
     assert set(found.supports) == expected and len(found.supports) == len(expected)
     assert found.exhaustive
@@ -113,7 +119,8 @@ def test_a_sufficient_child_that_needs_no_fit_for_itself_still_disqualifies_its_
         table = kind(statistics, [1, 1, 1])
         expected, _ = brute_force(table, 3, 0.05, True)
         assert expected == {frozenset(), frozenset({1, 2})}
-        assert set(all_supports(table, 0.05, paper_rule=True).supports) == expected
+        with mock.patch.object(lattice, "BATCH", 1):
+            assert set(all_supports(table, 0.05, paper_rule=True).supports) == expected
 
 
 @pytest.mark.parametrize("kind", [Table, Bracketing])
@@ -156,10 +163,10 @@ def test_minimal_and_barren_supports_by_definition(size, seed, share):
 
 def test_what_is_learned_reaches_subsets_and_supersets_and_no_others():
     table = Table(monotone(np.random.default_rng(0), 4, 3.0), [1] * 4)
-    lattice = Lattice.of(table, [0, 1, 2, 3], 4 - np.bitwise_count(np.arange(16)))
-    lattice.learn(np.array([0b0110]), np.array([5.0]), np.array([7.0]))
+    known = Lattice.of(table, [0, 1, 2, 3], 4 - np.bitwise_count(np.arange(16)))
+    known.learn(np.array([0b0110]), np.array([5.0]), np.array([7.0]))
     for mask in range(16):
-        assert lattice.lower[mask] == (5.0 if mask & 0b0110 == mask else 0.0)
+        assert known.lower[mask] == (5.0 if mask & 0b0110 == mask else 0.0)
         bounded = 0.0 if mask == 15 else 7.0 if mask & 0b0110 == 0b0110 else np.inf
-        assert lattice.upper[mask] == bounded
-    assert lattice.num_fits == 1
+        assert known.upper[mask] == bounded
+    assert known.num_fits == 1
