@@ -11,11 +11,11 @@ COLUMNS = ("quantity", "as given", "whitened", "by asymptotics")
 
 def assessment_sentence(found: "Assessment") -> str:
     """How many pairs the theorem asks for, beside how many do."""
+    if not any(b.smallest_eigenvalue > 0 for b in found.bounds):
+        return "The assumptions of Theorems 4.1 and 4.2 do not hold on these states: they promise nothing at any n."
     proven = min((b.pairs_for_correctness for b in found.bounds if b.pairs_for_correctness is not None), default=None)
     if proven is None or found.typical_pairs is None:
         return "Nothing is selected, so Theorem 4.2 has no gap to work with; the bounds on θ̂ and ℓ̂ hold all the same."
-    if proven == math.inf:
-        return "The assumptions of Theorems 4.1 and 4.2 do not hold on these states: they promise nothing at any n."
     return (
         f"Theorem 4.2 proves Rule 2 right with probability {1 - found.significance:g} from {_number(proven)} pairs on; by "
         f"the non-central χ² {_number(found.typical_pairs)} do: the theory is loose by a factor of "
