@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from policyspace import __version__
 from policyspace.answer import GroupTest, Identification
+from policyspace.calibrated.choice import TestName
+from policyspace.calibrated.verdicts import verdicts_by
 from policyspace.critical import CORRECTIONS, Correction
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
@@ -15,9 +17,12 @@ from policyspace.fisher import Dependence, dependences, detectable_effect, inver
 from policyspace.likelihood import Likelihood, likelihood_of
 from policyspace.likelihood.chunks import single_threaded_blas
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
+from policyspace.policies.neural import GaussianNetwork, Network, NetworkGroups
 from policyspace.rules import Verdicts, all_supports, one_at_a_time
 
 RULES = ("simplified", "combinatorial")
+
+PolicyName = Literal["gaussian", "boltzmann", "network"]
 
 
 def identify(
@@ -27,9 +32,10 @@ def identify(
     names: Sequence[str] | None = None,
     episodes: Any = None,
     weights: Any = None,
-    policy: Literal["gaussian", "boltzmann"] | PolicySpace | None = None,
+    policy: PolicyName | PolicySpace | None = None,
+    hidden: Sequence[int] = (8,),
     covariance: Any = None,
-    groups: Groups = "feature",
+    groups: NetworkGroups = "feature",
     always: Sequence[str] = (),
     fixed: Any = 0.0,
     intercept: bool = True,
@@ -39,6 +45,8 @@ def identify(
     correction: Correction = "holm",
     paper_rule: bool = False,
     firth: bool = False,
+    test: TestName = "auto",
+    seed: int = 0,
 ) -> Identification:
     """Which groups of features or parameters does the agent control, and with what certainty?
 
@@ -46,6 +54,8 @@ def identify(
     names the action column(s) and `names` the feature columns; or a `Demonstrations`. The policy is Boltzmann for labels
     and whole numbers, Gaussian for real numbers, unless given. The chance of any false "controlled" is at most
     `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's split instead.
+    `policy="network"` has hidden tanh layers of the widths `hidden`. `test` says what decides: Wilks' theorem, the
+    parametric bootstrap, universal inference, an e-process or a mixture e-value; by default what fits space and data.
     """
     _check_settings(rule, significance, correction)
     space, data = space_and_demonstrations(
@@ -55,6 +65,7 @@ def identify(
         episodes=episodes,
         weights=weights,
         policy=policy,
+        hidden=hidden,
         covariance=covariance,
         groups=groups,
         always=always,
@@ -67,8 +78,8 @@ def identify(
     if correction == "bh" and paper_rule:
         raise InputError("the paper's rule splits δ evenly (Bonferroni), found the correction 'bh': drop one of them.")
     if rule == "simplified":
-        return simplified(space, data, significance, "bonferroni" if paper_rule else correction, firth)
-    return combinatorial(space, data, significance, paper_rule, firth)
+        return simplified(space, data, significance, "bonferroni" if paper_rule else correction, firth, test, seed)
+    return combinatorial(space, data, significance, paper_rule, firth, test, seed)
 
 
 def space_and_demonstrations(
@@ -78,18 +89,19 @@ def space_and_demonstrations(
     names: Sequence[str] | None = None,
     episodes: Any = None,
     weights: Any = None,
-    policy: Literal["gaussian", "boltzmann"] | PolicySpace | None = None,
+    policy: PolicyName | PolicySpace | None = None,
+    hidden: Sequence[int] = (8,),
     covariance: Any = None,
-    groups: Groups = "feature",
+    groups: NetworkGroups = "feature",
     always: Sequence[str] = (),
     fixed: Any = 0.0,
     intercept: bool = True,
     reference: Any = None,
 ) -> tuple[PolicySpace, Demonstrations]:
     """The policy space and the pairs that the arguments of `identify` stand for."""
-    discrete = None if not isinstance(policy, str) else policy == "boltzmann"
+    discrete = policy == "boltzmann" if policy in ("gaussian", "boltzmann") else None
     data = _demonstrations(features, actions, names, episodes, weights, discrete, reference)
-    space = _space(policy, data, covariance, groups, always, fixed, intercept)
+    space = _space(policy, data, hidden, covariance, groups, always, fixed, intercept)
     if not space.tested:
         raise InputError("every group is declared always controlled: nothing is left to test, so declare fewer.")
     return space, data
@@ -102,12 +114,24 @@ def simplified(
     significance: float = 0.05,
     correction: Correction = "holm",
     firth: bool = False,
+    test: TestName = "auto",
+    seed: int = 0,
 ) -> Identification:
     """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni."""
     _check_settings("simplified", significance, correction)
     likelihood = likelihood_of(space, demonstrations, firth)
-    verdicts = one_at_a_time(likelihood, significance, correction)
-    settings = {"rule": "simplified", "significance": significance, "correction": correction, "firth": firth}
+    verdicts, words = verdicts_by(
+        test,
+        "simplified",
+        likelihood,
+        demonstrations,
+        significance,
+        lambda: one_at_a_time(likelihood, significance, correction),
+        correction,
+        "Firth's penalty" if firth else None,
+        seed,
+    )
+    settings = {"rule": "simplified", "significance": significance, "firth": firth} | words
     return _answer(demonstrations, space, likelihood, verdicts, _dependences(likelihood), settings)
 
 
@@ -118,14 +142,25 @@ def combinatorial(
     significance: float = 0.05,
     paper_rule: bool = False,
     firth: bool = False,
+    test: TestName = "auto",
+    seed: int = 0,
 ) -> Identification:
     """Rule 1: all minimal supports, by closed testing or, with `paper_rule`, at δ/2^d with a check of the children."""
     _check_settings("combinatorial", significance, "holm")
     likelihood = likelihood_of(space, demonstrations, firth)
     related = _dependences(likelihood)
-    verdicts = all_supports(likelihood, significance, paper_rule, all(r.exchangeable for r in related))
-    correction = "Bonferroni over all supports" if paper_rule else "closed testing"
-    settings = {"rule": "combinatorial", "significance": significance, "correction": correction, "firth": firth}
+    verdicts, words = verdicts_by(
+        test,
+        "combinatorial",
+        likelihood,
+        demonstrations,
+        significance,
+        lambda: all_supports(likelihood, significance, paper_rule, all(r.exchangeable for r in related)),
+        "Bonferroni over all supports" if paper_rule else "closed testing",
+        "the paper's rule" if paper_rule else "Firth's penalty" if firth else None,
+        seed,
+    )
+    settings = {"rule": "combinatorial", "significance": significance, "firth": firth} | words
     return _answer(demonstrations, space, likelihood, verdicts, related, settings)
 
 
@@ -180,8 +215,9 @@ def _demonstrations(
 def _space(
     policy: Any,
     data: Demonstrations,
+    hidden: Sequence[int],
     covariance: Any,
-    groups: Groups,
+    groups: NetworkGroups,
     always: Sequence[str],
     fixed: Any,
     intercept: bool,
@@ -193,15 +229,41 @@ def _space(
     if policy is None:
         policy = "boltzmann" if data.discrete else "gaussian"
     blocks = dict(data.blocks)
+    if covariance is None and not data.discrete:
+        covariance = recorded.get("covariance", "estimate")
+    if policy == "network":
+        return _network(data, tuple(hidden), covariance, groups, always, fixed, blocks)
+    if groups in ("input", "hidden", "output"):
+        raise InputError(f"the groups '{groups}' belong to the policy 'network', found '{policy}': use 'feature'.")
+    groups = cast(Groups, groups)
     if policy == "boltzmann":
         if covariance is not None:
             raise InputError("a covariance was given, but the actions are discrete: it belongs to the Gaussian policy.")
         return BoltzmannLinear(data.names, data.action_names, groups, always, fixed, intercept, blocks)
     if policy != "gaussian":
-        raise InputError(f"the policy must be 'gaussian', 'boltzmann' or a PolicySpace, found {policy!r}.")
-    if covariance is None:
-        covariance = recorded.get("covariance", "estimate")
+        raise InputError(f"the policy must be 'gaussian', 'boltzmann', 'network' or a PolicySpace, found {policy!r}.")
     return GaussianLinear(data.names, data.action_names, covariance, groups, always, fixed, intercept, blocks)
+
+
+def _network(
+    data: Demonstrations,
+    hidden: tuple[int, ...],
+    covariance: Any,
+    groups: NetworkGroups,
+    always: Sequence[str],
+    fixed: Any,
+    blocks: dict[str, tuple[str, ...]],
+) -> PolicySpace:
+    from policyspace.likelihood.network import residual_covariance
+    from policyspace.policies.neural import BoltzmannNetwork
+
+    if data.discrete:
+        if covariance is not None:
+            raise InputError("a covariance was given, but the actions are discrete: it belongs to Gaussian policies.")
+        return BoltzmannNetwork(data.names, data.action_names, hidden, "tanh", groups, always, fixed, blocks)
+    if isinstance(covariance, str) and covariance == "estimate":
+        covariance = residual_covariance(data.names, data.action_names, hidden, data.features, data.actions)
+    return GaussianNetwork(data.names, data.action_names, hidden, covariance, "tanh", groups, always, fixed, blocks)
 
 
 def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
@@ -209,6 +271,8 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
     covariance = None
     if isinstance(space, GaussianLinear):
         covariance = "estimate" if space.estimated else space.covariance.tolist()
+    elif isinstance(space, GaussianNetwork):
+        covariance = space.covariance.tolist()
     return {
         "version": __version__,
         "policy": type(space).__name__,
@@ -219,6 +283,7 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
         "features": list(data.names),
         "actions": list(data.action_names),
         "intercept": space.intercept if isinstance(space, ExponentialFamily) else None,
+        "hidden": list(space.hidden) if isinstance(space, Network) else None,
         "reference_law": likelihood.law.name,
     }
 
@@ -256,7 +321,9 @@ def _answer(
             GroupTest(
                 group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
                 group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
-                detectable_effect(likelihood, inverse, group, significance / max(len(verdicts.tests), 1)),
+                detectable_effect(likelihood, inverse, group, significance / max(len(verdicts.tests), 1))
+                if likelihood.identifiable or likelihood.design is not None
+                else np.nan,  # weights of a network that is not identifiable have no size of their own
             )
         )  # fmt: skip
     return Identification(
@@ -305,7 +372,9 @@ def _warnings(
     diverging: np.ndarray,
     settings: dict[str, Any],
 ) -> list[str]:
-    warnings = [str(dependence) for dependence in related]
+    warnings = [str(dependence) for dependence in related] + likelihood.remarks()
+    if settings.get("withheld"):
+        warnings.append(f"no χ² verdict is given: {settings['withheld']}.")
     if data.looks_discrete:
         warnings.append(
             "the action takes only a few whole values: if they are choices rather than amounts, use the Boltzmann policy "

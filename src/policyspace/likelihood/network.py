@@ -14,7 +14,7 @@ from policyspace.likelihood.law import ChiSquare
 from policyspace.likelihood.levenberg import TOLERANCE, Peak, climb
 from policyspace.likelihood.network_rows import BoltzmannRows, GaussianRows, Inputs, NetworkRows
 from policyspace.policies.groups import Support
-from policyspace.policies.neural import BoltzmannNetwork, Network
+from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork, Network
 
 SAMPLE = 2000
 """Rows on which random starts are tried."""
@@ -65,14 +65,21 @@ class NetworkLikelihood(Likelihood):
         self._flat = np.zeros(space.num_parameters)  # the precision of no prior at all
         self._seed, self._peaks = seed, {}  # type: int, dict[Support, _Best]
         self._given = [self.inputs.to_standardised(space, np.asarray(start)) for start in starts]
-        with single_threaded_blas():
-            best = self._search(space.everything, Effort(6, 2, 150), self._given)
-        if not np.isfinite(best.peak.value):
+        start = np.where(space.free(frozenset()), self._random_start(np.random.default_rng(seed)), self._fixed)
+        if not np.isfinite(self.rows.at(start, np.zeros(len(start), dtype=bool), self._flat).value):
             raise InputError(
-                "the network's output is not finite anywhere that was tried: look for features of enormous size."
+                "the network's output is not finite on these features: look for values of enormous size, or rescale them."
             )
-        self._peaks[space.everything] = best
-        self.full = self._as_fit(space.everything)
+
+    @property
+    def full(self) -> Fit:  # type: ignore[override]
+        """The fit in all of Θ, made when it is first asked for; some tests never do."""
+        everything = self.space.everything
+        if everything not in self._peaks:
+            with single_threaded_blas():
+                self._peaks[everything] = self._search(everything, Effort(6, 2, 150), self._neighbours(everything))
+            self._close()
+        return self._as_fit(everything)
 
     # -- fits -----------------------------------------------------------------------------------------------------
 
@@ -86,6 +93,8 @@ class NetworkLikelihood(Likelihood):
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """Large supports first, each started from its supersets too; at last every support from its better subsets."""
         wanted = {self._whole(support) for support in supports} - set(self._peaks)
+        if len(wanted) > 1:
+            _ = self.full  # the best place for the others to start from
         for size in sorted({len(support) for support in wanted}, reverse=True):
             self._fit_level(sorted((s for s in wanted if len(s) == size), key=sorted))
         if wanted:
@@ -197,8 +206,6 @@ class NetworkLikelihood(Likelihood):
                     peak = climb(self.rows, beaten.peak.theta, self.space.free(support), self._flat)
                 noise = own.noise + 2 * (peak.value - own.peak.value)
                 self._peaks[support] = _Best(peak, noise)
-        if self._peaks[self.space.everything].peak.value > self.full.log_likelihood:
-            self.full = self._as_fit(self.space.everything)
 
     def adopt(self, restricted: Fit) -> None:
         """Nothing is left to do: a fit never beats the full one, which was started from it."""
@@ -238,7 +245,7 @@ class NetworkLikelihood(Likelihood):
     def information(self) -> np.ndarray:
         """F̂ = mean JᵀCJ at the full fit, J = ∂z/∂θ in raw coordinates and C the Fisher information of the output."""
         free, move = np.ones(self.space.num_parameters, dtype=bool), self._flat
-        point = self.rows.at(self._peaks[self.space.everything].peak.theta, free, move)
+        point = self.rows.at(self.inputs.to_standardised(self.space, self.full.theta), free, move)
         gram = self.rows.system(point, free)[1] / self.total_weight
         origin = self.inputs.to_standardised(self.space, move)
         jacobian = np.column_stack([self.inputs.to_standardised(self.space, e) - origin for e in np.eye(len(free))])
@@ -247,11 +254,11 @@ class NetworkLikelihood(Likelihood):
     @property
     def restart_noise(self) -> float:
         """By how much λ moves with other random starts, at worst over the fits made so far."""
-        return max(best.noise for best in self._peaks.values())
+        return max((best.noise for best in self._peaks.values()), default=0.0)
 
     def remarks(self) -> list[str]:
         """What a reader must know about these fits."""
-        values = self.space.forward(self._peaks[self.space.everything].peak.theta, self.rows.x)
+        values = self.space.forward(self.inputs.to_standardised(self.space, self.full.theta), self.rows.x)
         dead = [
             f"{name}"
             for depth, value in enumerate(values[1:-1])
@@ -276,3 +283,24 @@ class _Best:
 
     peak: Peak
     noise: float
+
+
+def residual_covariance(
+    features: Sequence[str], actions: Sequence[str], hidden: tuple[int, ...], x: np.ndarray, a: np.ndarray
+) -> np.ndarray:
+    """Σ̂ of what a network leaves unexplained, for a policy whose noise nobody knows; taken as known afterwards.
+
+    One reweighting is enough: Σ only weighs the actions against each other.
+    """
+    covariance = np.cov(a, rowvar=False).reshape(a.shape[1], a.shape[1])
+    for _ in range(2):
+        if np.linalg.eigvalsh(covariance)[0] <= 1e-12 * np.trace(covariance) or not covariance.any():
+            raise InputError(
+                "the actions are a function of the features or of each other: no noise is left to estimate the "
+                "covariance from, so give the covariance."
+            )
+        space = GaussianNetwork(features, actions, hidden, covariance)
+        theta = NetworkLikelihood(space, x, a, None).regularised(space.everything, 1.0)
+        residual = a - space.mean(theta, x)
+        covariance = residual.T @ residual / (len(a) - space.num_parameters / a.shape[1])
+    return covariance

@@ -38,7 +38,7 @@ class CustomPolicy(PolicySpace):
 
         self.feature_names, self.action_names = tuple(features), tuple(actions)
         params = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=jnp.float64), params)
-        flat, self._unravel = ravel_pytree(params)
+        flat, self._unravel = ravel_pytree(params)  # type: ignore[no-untyped-call]
         self.start = np.asarray(flat)
         self._log_prob, self._sample = log_prob, sample
         paths, position = {}, 0
@@ -94,7 +94,7 @@ class CustomPolicy(PolicySpace):
             members[name] = tuple(sorted(set(indices)))
         for name in always:
             if name not in members:
-                raise InputError(f"always names '{name}', which is no group: {nearest(name, members)}.")
+                raise InputError(f"always names '{name}', which is no group: {nearest(name, members)}")
         groups = [Group(name, indices, name in always) for name, indices in members.items()]
         rest = tuple(i for i in range(len(self.start)) if i not in owner)
         if rest and REST in members:
@@ -106,7 +106,7 @@ class CustomPolicy(PolicySpace):
         name, bracket, index = path.partition("[")
         below = [where for leaf, where in self.paths.items() if leaf == name or leaf.startswith(name + "/")]
         if not below:
-            raise InputError(f"there is no parameter '{name}': {nearest(name, self.paths)}.")
+            raise InputError(f"there is no parameter '{name}': {nearest(name, self.paths)}")
         if not bracket:
             return [int(i) for where in below for i in where.ravel()]
         try:

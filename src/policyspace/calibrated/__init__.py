@@ -1,0 +1,1 @@
+"""Tests of H_I that hold where Wilks' theorem does not: simulated, split, or valid at every look."""
