@@ -170,7 +170,7 @@ class Demonstrations:
         columns, names, blocks = table.features(wanted)
         return cls.from_arrays(
             columns,
-            table.actions(chosen),
+            table.actions(chosen, discrete),
             names,
             None if len(chosen) == 1 and table.is_label(chosen[0], discrete) else chosen,
             None if episode is None else table.labels(episode),

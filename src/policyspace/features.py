@@ -74,11 +74,10 @@ class Table:
                 found.append(name)
         return np.column_stack(columns), tuple(found), blocks
 
-    def actions(self, names: Sequence[str]) -> np.ndarray:
-        """One action column as it is, or several numeric ones side by side."""
-        series = [self.column(name) for name in names]
-        if len(series) == 1:
-            return _values(series[0])
+    def actions(self, names: Sequence[str], discrete: bool | None) -> np.ndarray:
+        """One action column as it is, or as numbers if it is said to be so; several numeric ones side by side."""
+        if len(names) == 1 and discrete is not False:
+            return _values(self.column(names[0]))
         return np.column_stack([self.numbers(name) for name in names])
 
     def is_label(self, name: str, discrete: bool | None) -> bool:
@@ -94,7 +93,7 @@ class Table:
         """A numeric column as float64."""
         series = self.column(name)
         if _is_text(series):
-            raise InputError(f"column '{name}' must be numbers, found text: '{series[0]}' in row 1.")
+            raise InputError(f"column '{name}' must be numbers, found text: '{series[0]}' in row 1; choose another.")
         return _finite(series)
 
     def column(self, name: str, text_is_label: bool = False) -> "polars.Series":

@@ -6,8 +6,6 @@ A file written here carries the roles of its columns, so that `read(path)` retur
 import csv
 import gzip
 import io
-import os
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -19,6 +17,7 @@ from policyspace.errors import InputError
 from policyspace.features import Table
 from policyspace.npz import read_npz, write_npz
 from policyspace.roles import KEY, Roles, Stored, assemble, to_frame
+from policyspace.whole_file import replacing
 
 if TYPE_CHECKING:
     import polars
@@ -45,12 +44,15 @@ def read(
     """
     path = Path(path)
     try:
+        with _translated("the path of a file"):
+            if path.is_dir():
+                raise InputError("expected a file, found a folder: name one file in it.")
         suffix = _suffix(path)
         with _translated(f"a readable {suffix} file"):
             frame, roles = _stored(_bytes(path), suffix)
         return assemble(frame, roles, action, features, episode, weight, discrete, reference)
     except InputError as error:
-        raise InputError(" ".join(f"{path}: {error}".splitlines())) from error
+        raise _located(path, error) from error
 
 
 def write(demonstrations: Demonstrations, path: str | Path) -> None:
@@ -59,7 +61,7 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
     try:
         suffix = _suffix(path)
         roles = Roles.of(demonstrations)
-        with _translated("a file that can be written"), _atomic(path) as file:
+        with replacing(path) as file, _translated("a file that can be written"):
             if suffix == ".npz":
                 write_npz(demonstrations, roles, file)
             elif suffix in SEPARATORS:
@@ -67,7 +69,13 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
             else:
                 _write_arrow(to_frame(demonstrations, roles), roles, file, suffix)
     except InputError as error:
-        raise InputError(" ".join(f"{path}: {error}".splitlines())) from error
+        raise _located(path, error) from error
+
+
+def _located(path: Path, error: InputError) -> InputError:
+    """The sentence on one line, with the file in front."""
+    sentence = " ".join(str(error).splitlines())
+    return InputError(sentence if sentence.startswith(f"{path}: ") else f"{path}: {sentence}")
 
 
 def _suffix(path: Path) -> str:
@@ -78,8 +86,6 @@ def _suffix(path: Path) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    if path.is_dir():
-        raise InputError("expected a file, found a folder: name one file in it.")
     if not path.exists():
         raise InputError("there is no such file: check the path.")
     data = path.read_bytes()
@@ -111,23 +117,6 @@ def _translated(expected: str) -> Iterator[None]:
         raise InputError(f"expected {expected}, found otherwise ({lines[0][:200].rstrip('.')}).") from error
 
 
-@contextmanager
-def _atomic(path: Path) -> Iterator[BinaryIO]:
-    """A new file beside the old one, which it replaces once it is complete and on the disk."""
-    target = path.resolve()  # a link stays a link
-    if target.is_dir():
-        raise InputError("expected a file name, found a folder: name a file in it.")
-    temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _read_csv(data: bytes, separator: str) -> Stored:
     import polars
 
@@ -138,7 +127,7 @@ def _read_csv(data: bytes, separator: str) -> Stored:
             raise InputError("its last line is cut off: write the file again.")
         line, _, data = data.partition(b"\n")
         roles = Roles.from_json(line.removeprefix(COMMENT).decode())
-    names, body = _header(data.rstrip(b"\r\n"), separator)
+    names, body = _header(data.rstrip(b"\r\n"), separator, spaced=roles is not None)
     # As written: a label "01" stays text, and a float stays a float whatever its values.
     types: dict[str, Any] = {} if roles is None else dict.fromkeys(roles.features, polars.Float64)
     if roles is not None:
@@ -168,8 +157,8 @@ def _parse(data: bytes, separator: str, types: dict[str, Any]) -> "polars.DataFr
         raise
 
 
-def _header(data: bytes, separator: str) -> tuple[list[str], bytes]:
-    """The unique names in the first line, and the bytes after it, all of them UTF-8."""
+def _header(data: bytes, separator: str, spaced: bool) -> tuple[list[str], bytes]:
+    """The unique names in the first line, without spaces around them unless `spaced`, and the bytes after it, as UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -177,6 +166,7 @@ def _header(data: bytes, separator: str) -> tuple[list[str], bytes]:
         raise InputError(f"expected text in UTF-8, found other bytes in line {line}: save it as UTF-8.") from error
     raw = io.BytesIO(data)
     names = next(csv.reader((line.decode() for line in iter(raw.readline, b"")), delimiter=separator), [])
+    names = names if spaced else [name.strip() for name in names]
     if not names:
         raise InputError("expected a header line with the names of the columns, found an empty line.")
     for i, name in enumerate(names):

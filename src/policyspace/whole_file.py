@@ -14,10 +14,10 @@ from policyspace.errors import InputError
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A new file beside the old one, which it replaces once it is complete and on the disk."""
     target = Path(path).resolve()  # a link stays a link
-    if target.is_dir():
-        raise InputError(f"{path}: expected a file name, found a folder: name a file in it.")
     temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
+        if target.is_dir():
+            raise InputError(f"{path}: expected a file name, found a folder: name a file in it.")
         with temporary.open("xb") as file:
             yield file
             file.flush()

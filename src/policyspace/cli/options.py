@@ -174,11 +174,11 @@ def _matrix(text: str) -> Any:
     import numpy as np
 
     path = Path(text)
-    if not path.is_file():
-        raise InputError(
-            f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{text}', which is none."
-        )
     try:
+        if not path.is_file():
+            raise InputError(
+                f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{text}', which is none."
+            )
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
         content = path.read_text(encoding="utf-8")
@@ -186,6 +186,8 @@ def _matrix(text: str) -> Any:
             return np.asarray(json.loads(content))
         rows = [line.replace(",", " ").split() for line in content.splitlines()]
         return np.array([[float(entry) for entry in row] for row in rows if row])
+    except InputError:
+        raise
     except (OSError, ValueError, EOFError, RecursionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
