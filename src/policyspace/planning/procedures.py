@@ -95,11 +95,12 @@ def _draws(seed: int, m: int, others: int) -> tuple[np.ndarray, ...]:
 class Prequential:
     """The anytime-valid e-process at one look: E_n = Π π_{θ̂_{s−1}}(a_s|s_s) / sup_{Θ_I} L_n ≥ 1/δ.
 
-    Each prediction from s pairs costs d/(2s) on average, with variance d/s, so that log E_n is about normal with
+    A prediction from s pairs costs d/(2(s−d−1)) on average (exactly so for Gaussian features), with twice that as
+    variance. With n₁ pairs before the first bet and B = d·log((n−d−1)/(n₁−d−1)), log E_n is about normal with
 
-        mean ½·n·rate − ½(d − m) − ½·d·log(n/n₁),  variance n·rate + d·log(n/n₁),
+        mean ½(n−n₁)·rate − ½(d − m) − ½B,  variance (n−n₁)·rate + B.
 
-    n₁ the pairs before the first bet. It grows by rate/2 a pair; looking earlier as well can only find more.
+    It grows by rate/2 a pair; looking earlier as well can only find more.
     """
 
     significance: float
@@ -108,12 +109,13 @@ class Prequential:
 
     @property
     def fewest(self) -> float:
-        """Pairs before the first bet: with fewer than twice as many as parameters, predictions are worth nothing."""
-        return 2.0 * self.num_parameters
+        """n₁, the pairs before the first bet: predictions from fewer cost more than they can win."""
+        return 2.0 * (self.num_parameters + 1)
 
     def power(self, num_pairs: float, rate: float, degrees_of_freedom: int) -> float:
         """By the normal law of log E_n."""
-        d, bets = self.num_parameters, np.log(max(num_pairs / self.fewest, 1.0))
-        mean = num_pairs * rate / 2 - (d - degrees_of_freedom) / 2 - d * bets / 2
-        deviation = np.sqrt(num_pairs * rate + d * bets + np.finfo(float).tiny)
+        d, bets = self.num_parameters, max(num_pairs - self.fewest, 0.0)
+        cost = d * np.log1p(bets / (self.fewest - d - 1))
+        mean = (bets * rate - (d - degrees_of_freedom) - cost) / 2
+        deviation = np.sqrt(bets * rate + cost + np.finfo(float).tiny)
         return float(ndtr((mean + np.log(self.significance)) / deviation))
