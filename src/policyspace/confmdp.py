@@ -142,25 +142,35 @@ class ConfMDP(ABC):
         A world may replace it by something faster that has the same law.
         """
         start_key, key = jax.random.split(key)
-        starts = jax.vmap(self.initial, (0, None))(jax.random.split(start_key, num_episodes), configuration)
+        # Episodes lie along the last axis, so that each number of a state is contiguous over them: twice as fast.
+        over = partial(jax.vmap, out_axes=-1)
+        starts = over(self.initial, (0, None))(jax.random.split(start_key, num_episodes), configuration)
 
         def step(carry: Any, key: Key) -> Any:
             states, alive = carry
             action_key, world_key = jax.random.split(key)
-            features = jax.vmap(self.features)(states)
-            actions = space.sample(action_key, theta, features)
+            features = over(self.features, -1)(states)
+            actions = space.sample(action_key, theta, features.T)
             keys = jax.random.split(world_key, num_episodes)
-            moved = jax.vmap(self.transition, (0, 0, 0, None))(keys, states, actions, configuration)
-            rewards = jnp.where(alive, jax.vmap(self.reward)(states, actions, moved), 0.0)
-            following = jax.tree.map(partial(_where, alive), moved, states)
-            return (following, alive & ~jax.vmap(self.terminal)(following)), (states, features, actions, rewards, alive)
+            moved = over(self.transition, (0, -1, 0, None))(keys, states, actions, configuration)
+            rewards = jnp.where(alive, over(self.reward, (-1, 0, -1))(states, actions, moved), 0.0)
+            following = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, states)
+            goes_on = alive & ~over(self.terminal, -1)(following)
+            return (following, goes_on), (states, features, actions, rewards, alive)
 
-        (last, _), steps = jax.lax.scan(
+        (last, _), (states, features, actions, rewards, mask) = jax.lax.scan(
             step, (starts, jnp.ones(num_episodes, dtype=bool)), jax.random.split(key, self.horizon)
         )
-        states, features, actions, rewards, mask = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), steps)
-        path = jax.tree.map(lambda before, end: jnp.concatenate([before, end[:, None]], axis=1), states, last)
-        return Trajectories(path, features, actions, rewards, mask, configuration)
+        path = jax.tree.map(lambda before, end: jnp.concatenate([before, end[None]]), states, last)
+        first = partial(jnp.moveaxis, source=-1, destination=0)
+        return Trajectories(
+            states=jax.tree.map(first, path),
+            features=first(features),
+            actions=jnp.swapaxes(actions, 0, 1),
+            rewards=rewards.T,
+            mask=mask.T,
+            configuration=configuration,
+        )
 
 
 def rollout(
@@ -172,11 +182,6 @@ def rollout(
     """
     omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
     return _compiled(world, space, jnp.asarray(theta, dtype=jnp.float64), omega, key, num_episodes)
-
-
-def _where(alive: Array, moved: Array, stayed: Array) -> Array:
-    """The new state of the episodes that go on, the old one of those that have ended."""
-    return jnp.where(alive.reshape(alive.shape + (1,) * (moved.ndim - 1)), moved, stayed)
 
 
 def _simulate(

@@ -1,4 +1,4 @@
-"""The car: a driver with a speedometer and four distance sensors on a bending road (Section 6.4)."""
+"""The car: a driver with a speedometer and four distance sensors on a bending road (Section 6.3)."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -57,7 +57,8 @@ class Car(ConfMDP):
         # A car hardly turns while it stands, and turns worse when it is fast.
         grip = jnp.where(pace < 0.1, 10.0 * pace, 1.0 - 0.3 * (pace - 0.1))
         angle = state[ANGLE] + steer * grip * np.pi / 64.0
-        x, y = state[X] - speed * jnp.sin(angle), state[Y] + speed * jnp.cos(angle)
+        dx, dy = _turned(angle, np.zeros(1))[0]
+        x, y = state[X] + speed * dx, state[Y] + speed * dy
         return self._sense(key, jnp.stack([x, y, angle, speed]), configuration)
 
     def reward(self, state: Array, action: Array, next_state: Array) -> Array:
@@ -96,12 +97,12 @@ class Car(ConfMDP):
 
     def distances(self, pose: Array, configuration: Configuration) -> Array:
         """What noiseless sensors say [4]: the share of each ray before the nearest border, 1 if it meets none."""
-        rays = RANGE * _directions(pose[ANGLE] + SENSOR_ANGLES)
+        rays = RANGE * _turned(pose[ANGLE], SENSOR_ANGLES)
         return jnp.min(_crossings(pose[:2], rays, configuration["bend"]), axis=-1, initial=1.0)
 
     def crashed(self, pose: Array, configuration: Configuration) -> Array:
         """Whether a side of the body crosses a border."""
-        corners = pose[:2] + BODY_RADIUS * _directions(pose[ANGLE] + CORNER_ANGLES)
+        corners = pose[:2] + BODY_RADIUS * _turned(pose[ANGLE], CORNER_ANGLES)
         sides = jnp.roll(corners, -1, axis=0) - corners
         return (_crossings(corners, sides, configuration["bend"]) <= 1.0).any()
 
@@ -123,9 +124,15 @@ class Car(ConfMDP):
         return jnp.where(possible, jnp.sum(log_p), -jnp.inf)
 
 
-def _directions(angles: Array) -> Array:
-    """Unit vectors; the angle 0 points up the road, positive ones to its left."""
-    return jnp.stack([-jnp.sin(angles), jnp.cos(angles)], axis=-1)
+def _turned(angle: Array, offsets: np.ndarray) -> Array:
+    """Unit vectors at some offsets from an angle; 0 points up the road, positive ones to its left.
+
+    The sum of two angles by the addition theorems: one sine and one cosine do for all rays and corners.
+    """
+    sine, cosine = jnp.sin(angle), jnp.cos(angle)
+    return jnp.stack(
+        [-sine * np.cos(offsets) - cosine * np.sin(offsets), cosine * np.cos(offsets) - sine * np.sin(offsets)], axis=-1
+    )
 
 
 def _crossings(start: Array, along: Array, bend: Array) -> Array:

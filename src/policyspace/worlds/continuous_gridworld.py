@@ -96,8 +96,8 @@ class ContinuousGridworld(ConfMDP):
 
     def features(self, state: Array) -> Array:
         """exp(−‖p − c‖²) at the agent and at the goal [50]."""
-        distances = jnp.sum((state.reshape(2, 1, 2) - self.centres) ** 2, axis=-1)
-        return jnp.exp(-distances).ravel()
+        x, y = jnp.moveaxis((state.reshape(2, 2, 1) - np.arange(-2.0, 3.0)) ** 2, 1, 0)
+        return jnp.exp(-x[:, :, None] - y[:, None, :]).ravel()
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """Gaussian with covariance 0.02² I on the 50 features, without a constant."""

@@ -1,4 +1,4 @@
-"""Minigolf: a ball is putted towards a hole; the length of the putter can be configured (Section 6.3)."""
+"""Minigolf: a ball is putted towards a hole; the length of the putter can be configured (Section 6.2)."""
 
 from dataclasses import dataclass
 from typing import Any, final
