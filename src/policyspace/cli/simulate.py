@@ -200,7 +200,8 @@ def _tell_learning(console: "Console", curve: Any) -> None:
     if len(curve) == 0:
         return
     first, last = float(curve[:10].mean()), float(curve[-10:].mean())
-    console.print(f"Learned in {len(curve)} steps: mean discounted return {first:.4g} → {last:.4g}  {sparkline(curve)}")
+    console.print(f"Learned in {len(curve)} steps: mean discounted return {first:.4g} → {last:.4g}")
+    console.print(sparkline(curve), style="cyan")
     if last <= first:
         console.print(
             "Warning: the agent did not learn: what it controls may not show in what it does.", style="yellow"

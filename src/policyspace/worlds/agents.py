@@ -42,7 +42,7 @@ class Learning:
 
 LEARNING = {
     "gridworld": Learning(200, 250, 0.1),
-    "continuous-gridworld": Learning(300, 100, 0.03),  # at the paper's 100 steps and the rate 0.1 it hardly learns
+    "continuous-gridworld": Learning(300, 100, 0.01, decay=0.1),  # at 100 steps and the rate 0.1 it hardly learns
     "minigolf": Learning(5000, 500, 0.002, (0.0, 0.1), decay=0.0),  # what it takes to come near the best return
     "car": Learning(100, 50, 0.03, (-0.01, 0.01)),
 }

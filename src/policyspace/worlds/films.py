@@ -16,7 +16,7 @@ FRAMES = {".gif": 60, ".png": 6}
 
 
 def draw_episode(world: ConfMDP, trajectories: Trajectories, path: str | Path, episode: int = 0) -> None:
-    """One episode, from its start to its end, as a GIF or side by side in a PNG; whole, or not at all."""
+    """One episode, from its start to its end, as a GIF or a strip in a PNG; whole, or not at all."""
     from PIL import Image
 
     suffix = Path(path).suffix.lower()
@@ -31,7 +31,16 @@ def draw_episode(world: ConfMDP, trajectories: Trajectories, path: str | Path, e
             durations = [120] * len(rest) + [1500]  # the end stays a while
             first.save(file, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0)
         else:
-            Image.fromarray(np.concatenate(frames, axis=1)).save(file, format="PNG")
+            Image.fromarray(_strip(frames)).save(file, format="PNG")
+
+
+def _strip(frames: list[np.ndarray]) -> np.ndarray:
+    """Pictures side by side; wide ones in rows of two."""
+    height, width = frames[0].shape[:2]
+    columns = len(frames) if width < 1.5 * height else min(2, len(frames))
+    blanks = [np.full_like(frames[0], 255)] * (-len(frames) % columns)
+    rows = [np.concatenate((frames + blanks)[i : i + columns], axis=1) for i in range(0, len(frames), columns)]
+    return np.concatenate(rows, axis=0)
 
 
 def _states(trajectories: Trajectories, episode: int) -> np.ndarray:
