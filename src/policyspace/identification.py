@@ -175,6 +175,11 @@ def _check_settings(rule: str, significance: float, correction: str) -> None:
         raise InputError(f"the rule must be 'simplified' or 'combinatorial', found '{rule}': {nearest(rule, RULES)}")
     if correction not in CORRECTIONS:
         raise InputError(f"unknown correction '{correction}': {nearest(correction, CORRECTIONS)}")
+    check_significance(significance)
+
+
+def check_significance(significance: float) -> None:
+    """δ must be a probability."""
     if not (isinstance(significance, int | float) and 0 < significance < 1):
         raise InputError(f"the significance must lie between 0 and 1, found {significance!r}: 0.05 is customary.")
 
@@ -305,7 +310,7 @@ def _answer(
         certain = {space.groups[g].name for g, p in verdicts.adjusted.items() if p <= significance}
         always = {group.name for group in space.groups if group.always}
         everywhere = [name for name in named[0] if name in certain | always]
-        somewhere = {group.name for group in space.groups}
+        somewhere = {group.name for group in space.groups} if set(named[0]) - set(everywhere) else set()
     undecided = [g.name for g in space.groups if g.name in somewhere and g.name not in everywhere and not g.always]
     information = likelihood.information()
     inverse = inverse_information(information)

@@ -68,7 +68,9 @@ def all_supports(
     if len(searched) > most:
         support = _greedy(likelihood, law, level, searched, tests)
         unsure = {g: max(adjusted[g], float(np.nextafter(significance, 1))) for g in searched}
-        return Verdicts([support], tests, adjusted | unsure, False, likelihood.full)
+        # Every sufficient support holds the others; where they are enough, no other support is minimal.
+        only = not support.intersection(searched) and not paper_rule
+        return Verdicts([support], tests, adjusted | unsure, only, likelihood.full)
     lattice = _lattice(likelihood, searched, tests)
     degrees = lattice.degrees_of_freedom
     critical = np.zeros(int(degrees.max(initial=0)) + 1)
@@ -105,13 +107,19 @@ def _greedy(
     likelihood: Likelihood, law: ReferenceLaw, level: float, groups: list[int], tests: dict[int, Test]
 ) -> Support:
     """One support from which no single group can be taken away: weakest evidence first, until none can go."""
+
+    def sufficient(support: Support) -> bool:
+        smaller = likelihood.fit(support)
+        likelihood.adopt(smaller)
+        test = likelihood_ratio(smaller, likelihood.full)
+        return test.statistic <= law.critical(level, test.degrees_of_freedom)
+
     support, before = likelihood.space.everything, None
+    if sufficient(support.difference(groups)):
+        return support.difference(groups)
     while support != before:  # what could not go at first may go later: c grows with the degrees of freedom
         before = support
         for g in sorted(support.intersection(groups), key=lambda g: tests[g].statistic):
-            smaller = likelihood.fit(support - {g})
-            likelihood.adopt(smaller)
-            test = likelihood_ratio(smaller, likelihood.full)
-            if test.statistic <= law.critical(level, test.degrees_of_freedom):
+            if sufficient(support - {g}):
                 support = support - {g}
     return support
