@@ -1,0 +1,137 @@
+"""The arrows of import point one way, and what a command does not need it does not load."""
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import policyspace
+
+ROOT = Path(policyspace.__file__).parent
+
+ORDER = [
+    "errors", "arrays", "features", "demonstrations", "whole_file", "roles",
+    "npz", "readers", "policies", "likelihood", "fisher", "glr",
+    "critical", "lattice", "rules", "calibrated", "answer", "identification",
+    "planning", "theory", "trajectories", "configuration_parameters", "confmdp", "importance",
+    "policy_gradient", "configuration", "worlds", "report", "cli",
+]  # fmt: skip
+"""The way of the data: a module may import from those before it, never from those after it."""
+
+
+def module_of(path):
+    parts = ("policyspace", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def of_types_only(tree):
+    """The nodes under `if TYPE_CHECKING`, which never run."""
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    return {id(inside) for block in blocks for inside in ast.walk(block)}
+
+
+def imports_of(path):
+    """The modules of the package that a file imports, inside functions too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = of_types_only(tree)
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: a relative import"
+            for alias in node.names:  # a name may be a module of its own
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in MODULES else node.module)
+    return found & MODULES.keys() - {module_of(path)}
+
+
+ARROWS = {name: imports_of(path) for name, path in MODULES.items()}
+
+
+def place(module):
+    """The part of the package that a module is in, as its place in the order; None where the order does not say."""
+    part = module.split(".")[1] if "." in module else ""
+    return ORDER.index(part) if part in ORDER else None
+
+
+def test_the_files_are_seen():
+    assert {
+        "policyspace.identification",
+        "policyspace.cli.identify",
+        "policyspace.likelihood.gaussian",
+    } <= MODULES.keys()
+    assert "policyspace.readers" in ARROWS["policyspace.identification"]  # imported inside a function
+    assert set(ORDER) <= {name.split(".")[1] for name in MODULES if "." in name}
+
+
+def test_no_circles():
+    """A module that is imported by what it imports is two modules that are one."""
+    arrows = {name: found - {"policyspace"} for name, found in ARROWS.items() if name != "policyspace"}
+    assert list(TopologicalSorter(arrows).static_order())
+
+
+def test_arrows_point_one_way():
+    wrong = [
+        f"{name} → {other}"
+        for name, found in ARROWS.items()
+        for other in found
+        if place(name) is not None and place(other) is not None and place(other) > place(name)
+    ]
+    assert wrong == []
+
+
+def test_nothing_but_the_entry_point_imports_the_command_line():
+    users = {name for name, found in ARROWS.items() if any(other.startswith("policyspace.cli") for other in found)}
+    assert {name for name in users if not name.startswith("policyspace.cli")} == {"policyspace.__main__"}
+
+
+def test_every_module_has_an_idea_for_a_name():
+    names = {part for module in MODULES for part in module.split(".")}
+    assert names.isdisjoint({"utils", "util", "common", "helpers", "helper", "misc", "tools", "shared"})
+
+
+def loaded(code, tmp_path):
+    """The top-level packages in memory after some code has run in a process of its own."""
+    script = f"import sys\n{code}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+COMMAND = """
+from policyspace.cli import main
+sys.argv = ["policyspace", *{arguments!r}]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["identify", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments, tmp_path):
+    found = loaded(COMMAND.format(arguments=arguments), tmp_path)
+    assert found.isdisjoint({"numpy", "scipy", "polars", "pyarrow", "matplotlib", "jax"})
+
+
+@pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
+def test_identify_never_loads_jax(rule, tmp_path):
+    rows = "\n".join(f"{i % 7},{(i * i) % 11},{'ab'[(i * 3 + i // 5) % 2]}" for i in range(60))
+    (tmp_path / "log.csv").write_text(f"x,y,move\n{rows}\n")
+    arguments = ["identify", "log.csv", "--action", "move", "--rule", rule]
+    found = loaded(COMMAND.format(arguments=arguments), tmp_path)
+    assert "numpy" in found
+    assert found.isdisjoint({"jax", "jaxlib", "optax", "gymnasium", "matplotlib", "pandas"})
+
+
+def test_the_package_itself_loads_nothing(tmp_path):
+    assert loaded("import policyspace", tmp_path).isdisjoint({"numpy", "scipy", "polars", "jax", "typer"})
