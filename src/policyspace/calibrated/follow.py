@@ -29,16 +29,23 @@ def follow(
     Groups are tested when the rows have grown by `look_growth` since the last test: looking costs nothing but time.
     """
     follower: Follower | None = None
+    actions: tuple[str, ...] = ()
     told, looked_at, rows = 0, 0, 0
     for data, final in _versions(path, load, wait, poll):
         if data.episodes is None or data.num_episodes is None:
             raise InputError("following a file needs to know its episodes: name their column (--episode).")
-        follower = follower or Follower(space_of(data), significance)
+        if follower is None:
+            follower, actions = Follower(space_of(data), significance), data.action_names
+        if data.action_names != actions:
+            new = ", ".join(name for name in data.action_names if name not in actions)
+            raise InputError(
+                f"the action '{new}' was not in the file when the watch began: start again now that every action is there."
+            )
         complete = data.num_episodes if final else data.num_episodes - 1
         for episode in range(told, complete):
             mine = np.flatnonzero(data.episodes == episode)
             rows += len(mine)
-            last = final and episode == complete - 1 or max_episodes == episode + 1
+            last = (final and episode == complete - 1) or max_episodes == episode + 1
             look = last or rows >= look_growth * looked_at
             looked_at = rows if look else looked_at
             standing = follower.tell(Episode(data.features[mine], data.actions[mine]), look)
@@ -59,5 +66,17 @@ def _versions(
             time.sleep(min(poll, wait))
         if path.stat().st_size != size:
             size, quiet_since = path.stat().st_size, time.monotonic()
-            data = load()
+            data = _patiently(load, wait, poll)
     yield data, True
+
+
+def _patiently(load: Callable[[], Demonstrations], wait: float, poll: float) -> Demonstrations:
+    """A file may be read while its last line is being written: try again before complaining."""
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            return load()
+        except InputError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(min(poll, wait))

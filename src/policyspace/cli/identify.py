@@ -9,6 +9,7 @@ from policyspace.cli import options
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
+    from policyspace.demonstrations import Demonstrations
 
 
 def identify(
@@ -39,6 +40,33 @@ def identify(
     always: options.Always = None,
     no_intercept: options.NoIntercept = False,
     reference: options.Reference = None,
+    test: Annotated[
+        str,
+        typer.Option(
+            "--test",
+            help="What decides; by default Wilks' theorem, or universal inference where that fails (networks).",
+            metavar="auto|wilks|bootstrap|universal|eprocess|mixture",
+        ),
+    ] = "auto",
+    hidden: Annotated[
+        str, typer.Option("--hidden", help="Widths of a network's hidden layers, with commas.", metavar="N[,N…]")
+    ] = "8",
+    seed: Annotated[int, typer.Option("--seed", help="Of whatever is drawn: splits, simulations.", metavar="N")] = 0,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="After every episode say where each group stands, at error δ whatever the looking."
+        ),
+    ] = False,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            "--wait", help="With --follow: wait for new rows, until none came for so long.", metavar="SECONDS"
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
+    ] = None,
     firth: Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")] = False,
     json: options.JsonOut = None,
     plot: Annotated[
@@ -55,14 +83,27 @@ def identify(
     data = options.source(
         file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
     )
+    settings = data.settings() | ({"hidden": options.widths(hidden)} if policy == "network" else {})
+    if follow:
+        from policyspace.cli.follow import show_stream
+
+        def load() -> "Demonstrations":
+            return options.source(
+                file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
+            ).demonstrations
+
+        show_stream(file, load, settings, significance, budget, wait)
+        return
     result = answer(
         data.demonstrations,
+        test=test,  # type: ignore[arg-type]
+        seed=seed,
         rule=rule,  # type: ignore[arg-type]
         significance=significance,
         correction=correction,  # type: ignore[arg-type]
         paper_rule=paper_rule,
         firth=firth,
-        **data.settings(),
+        **settings,
     )
     if plot is not None:
         from policyspace.report.evidence import plot_evidence

@@ -28,7 +28,9 @@ Episode = Annotated[
 Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights (counts).", metavar="COL")]
 Policy = Annotated[
     str | None,
-    typer.Option("--policy", help="By default inferred from the type of the action.", metavar="gaussian|boltzmann"),
+    typer.Option(
+        "--policy", help="By default inferred from the type of the action.", metavar="gaussian|boltzmann|network"
+    ),
 ]
 Covariance = Annotated[
     str | None,
@@ -40,7 +42,7 @@ Covariance = Annotated[
 ]
 GroupsOption = Annotated[
     str,
-    typer.Option("--groups", help="What is tested as one unit.", metavar="feature|parameter|FILE.toml"),
+    typer.Option("--groups", help="What is tested as one unit.", metavar="feature|parameter|hidden|output|FILE.toml"),
 ]
 Always = Annotated[
     list[str] | None, typer.Option("--always", help="Groups known to be controlled: not tested.", metavar="COL[,COL…]")
@@ -92,8 +94,8 @@ def source(
     """Read the file and what the options point to."""
     from policyspace.readers import read
 
-    if policy not in (None, "gaussian", "boltzmann"):
-        raise InputError(f"--policy must be gaussian or boltzmann, found '{policy}'.")
+    if policy not in (None, "gaussian", "boltzmann", "network"):
+        raise InputError(f"--policy must be gaussian, boltzmann or network, found '{policy}'.")
     if features is not None and not split(features):
         raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
     declared = split(always)
@@ -104,7 +106,7 @@ def source(
         features=split(features) or None,
         episode=episode,
         weight=weight,
-        discrete=None if policy is None else policy == "boltzmann",
+        discrete=None if policy in (None, "network") else policy == "boltzmann",
         reference=reference,
     )
     return Source(
@@ -121,16 +123,26 @@ def split(given: list[str] | None) -> list[str]:
     return [name for name in fields if name]
 
 
+def widths(text: str) -> tuple[int, ...]:
+    """The hidden layers of a network: whole numbers with commas, or nothing for none."""
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InputError(f"--hidden must be whole numbers with commas, such as 8 or 16,8, found '{text}'.") from error
+
+
 def _one_or_many(names: list[str]) -> str | list[str] | None:
     return None if not names else names[0] if len(names) == 1 else names
 
 
 def _groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
     """(groups, always, fixed) from a word or from a TOML file with a table [groups], a list always, a table [fixed]."""
-    if text in ("feature", "parameter"):
+    if text in ("feature", "parameter", "input", "hidden", "output"):
         return text, (), 0.0
     if not text.lower().endswith(".toml"):
-        raise InputError(f"--groups must be 'feature', 'parameter' or a TOML file, found '{text}'.")
+        raise InputError(
+            f"--groups must be 'feature', 'parameter', for a network 'hidden' or 'output', or a TOML file, found '{text}'."
+        )
     import tomllib
 
     try:

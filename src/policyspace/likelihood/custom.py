@@ -1,6 +1,7 @@
 """The likelihood of a policy that the user wrote in JAX: quasi-Newton from several starts, derivatives by JAX."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -37,8 +38,7 @@ class CustomLikelihood(Likelihood):
         self.diverging = np.zeros(space.num_parameters, dtype=bool)
         self._features, self._actions = jnp.asarray(data.features), jnp.asarray(data.actions)
         self._weights = jnp.ones(data.num_pairs) if data.weights is None else jnp.asarray(data.weights)
-        self._value = jax.jit(jax.value_and_grad(self._mean_nll))
-        value, gradient = self._value(jnp.asarray(space.start))
+        value, gradient = self._value(space.start)
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             raise InputError(
                 "log_prob or its gradient is not finite at the given params on these demonstrations: start elsewhere, "
@@ -47,9 +47,9 @@ class CustomLikelihood(Likelihood):
         self._fits: dict[Support, Fit] = {}
         self.full = self.fit(space.everything)
 
-    def _mean_nll(self, theta: jax.Array) -> jax.Array:
-        log_prob = self.space.log_prob(theta, self._features, self._actions)
-        return -jnp.sum(self._weights * log_prob) / self.total_weight
+    def _value(self, theta: np.ndarray) -> tuple[jax.Array, jax.Array]:
+        """−log L per pair and its gradient."""
+        return _mean_nll(self.space)(jnp.asarray(theta), self._features, self._actions, self._weights)
 
     def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
         """The best of several climbs inside Θ_I: the user's params, noise around them, and the fits known so far."""
@@ -71,13 +71,13 @@ class CustomLikelihood(Likelihood):
         def embedded(part: np.ndarray) -> tuple[float, np.ndarray]:
             theta = start.copy()
             theta[free] = part
-            value, gradient = self._value(jnp.asarray(theta))
+            value, gradient = self._value(theta)
             slope = np.asarray(gradient)[free]
             return (float(value), slope) if np.isfinite(value) else (1e100, np.zeros_like(slope))
 
         theta = start.copy()
         if not free.any():
-            return theta, float(self._value(jnp.asarray(theta))[0]), 0.0, True
+            return theta, float(self._value(theta)[0]), 0.0, True
         options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-13, "gtol": 1e-8}
         result = minimize(embedded, start[free], jac=True, method="L-BFGS-B", options=options)
         theta[free] = result.x
@@ -105,7 +105,7 @@ class CustomLikelihood(Likelihood):
     def _information(self) -> np.ndarray:
         """The mean of the scores' outer products, which needs no expectation over actions."""
         theta = jnp.asarray(self._fits[self.space.everything].theta)
-        score = jax.jit(jax.jacobian(self.space.log_prob))
+        score = _score(self.space)
         total = np.zeros((self.space.num_parameters,) * 2)
         for start in range(0, self.num_pairs, BLOCK):
             rows = slice(start, start + BLOCK)
@@ -127,6 +127,21 @@ class CustomLikelihood(Likelihood):
         if self.restart_noise <= 0.1:
             return []
         return [f"with other starts λ moves by up to {self.restart_noise:.1f}: this likelihood has many peaks."]
+
+
+@lru_cache(maxsize=32)
+def _mean_nll(space: CustomPolicy) -> Any:
+    """Compiled once a space, whatever the data: simulated and split data sets of one size share it."""
+
+    def mean_nll(theta: jax.Array, features: jax.Array, actions: jax.Array, weights: jax.Array) -> jax.Array:
+        return -jnp.sum(weights * space.log_prob(theta, features, actions)) / jnp.sum(weights)
+
+    return jax.jit(jax.value_and_grad(mean_nll))
+
+
+@lru_cache(maxsize=32)
+def _score(space: CustomPolicy) -> Any:
+    return jax.jit(jax.jacobian(space.log_prob))
 
 
 def _correlation(matrix: np.ndarray) -> np.ndarray:
