@@ -13,6 +13,7 @@ from policyspace import (
     GaussianLinear,
     InputError,
     fit,
+    identify,
     likelihood_of,
     likelihood_ratio,
 )
@@ -27,6 +28,7 @@ from policyspace.planning import (
     profile_intervals,
     rate_for_power,
 )
+from policyspace.planning.plan import procedure_of
 from policyspace.planning.profile import Profile
 
 NAMES = ("a", "b", "c")
@@ -259,6 +261,70 @@ def test_the_power_of_the_prequential_e_process_is_seen(rate_times_n):
     predicted = procedure.power(n, rate_times_n / n, m)
     assert 0.05 < predicted < 0.99
     assert abs(rejected / runs - predicted) < 4 * np.sqrt(predicted * (1 - predicted) / runs) + 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test,slack", [("universal", 0.04), ("eprocess", 0.06)])
+@pytest.mark.parametrize("family", ["gaussian", "boltzmann"])
+def test_the_tests_of_identify_have_the_planned_power(test, slack, family, capsys):
+    rng, n, runs = np.random.default_rng(31), 400, 300
+    names = ("a", "b", "c")
+    effect = 0.35 if family == "gaussian" else 0.75
+    space = GaussianLinear(names, covariance=1.0) if family == "gaussian" else BoltzmannLinear(names, ("no", "yes"))
+    theta = np.array([0.0, effect, 0.5, 0.0])
+    episodes, found, predicted = np.repeat(np.arange(40), 10), 0, 0.0
+    for _ in range(runs):
+        states = rng.normal(size=(n, 3))
+        data = Demonstrations(
+            states, space.sample(rng, theta, states), names,
+            space.row_names if family == "gaussian" else space.action_names, episodes,
+        )  # fmt: skip
+        found += identify(data, policy=space, test=test).tests[0].rejected
+        procedure = procedure_of(likelihood_of(space, data), test, 0.05)
+        predicted += procedure.power(n, true_rate(space, theta, states, 1), 1) / runs
+    with capsys.disabled():
+        print(f"\n{test} {family}: predicted {predicted:.3f}, seen {found / runs:.3f}")
+    assert 0.2 < predicted < 0.99
+    assert abs(found / runs - predicted) < 4 * np.sqrt(predicted * (1 - predicted) / runs) + slack
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_actions", [1, 2, 3])
+def test_power_with_several_actions_of_unknown_covariance(num_actions, capsys):
+    """Rao's F is exact under the hypothesis for two actions; beside it the non-central law is an approximation."""
+    rng, n, runs, level = np.random.default_rng(33), 60, 1500, 0.05
+    states = rng.normal(size=(n, 3))
+    root = np.linalg.cholesky(0.5 * np.eye(num_actions) + 0.5)
+    weights = np.zeros((num_actions, 3))
+    weights[:, 0] = 0.3 * root[:, 0]
+    space = GaussianLinear(NAMES, tuple(f"u{i}" for i in range(num_actions)))
+    found = 0
+    for _ in range(runs):
+        actions = states @ weights.T + rng.normal(size=(n, num_actions)) @ root.T
+        likelihood = likelihood_of(space, Demonstrations(states, actions, NAMES, space.row_names))
+        found += likelihood_ratio(likelihood.fit(space.everything - {1}), likelihood.full).p_value <= level
+    design = np.column_stack([np.ones(n), states])
+    rate = 0.09 / np.linalg.inv(design.T @ design / n)[1, 1]
+    predicted = Wilks(likelihood.law, level).power(n, rate, num_actions)
+    with capsys.disabled():
+        print(f"\n{num_actions} actions: predicted {predicted:.3f}, seen {found / runs:.3f}")
+    assert abs(found / runs - predicted) < 4 * np.sqrt(predicted * (1 - predicted) / runs)
+
+
+@pytest.mark.slow
+def test_the_sample_size_reaches_the_power_for_boltzmann(capsys):
+    rng, runs, wanted = np.random.default_rng(34), 600, 0.8
+    space, theta = BoltzmannLinear(NAMES, ("left", "right", "stay")), np.array([0.2, 0.3, 0.5, 0, -0.2, 0, -0.4, 0])
+    rate = true_rate(space, theta, rng.normal(size=(50_000, 3)), 1)
+    needed = int(np.ceil(pairs_for_power(Wilks(ChiSquare(), 0.05 / 3), rate, 2, wanted)))
+    found = 0
+    for _ in range(runs):
+        states = rng.normal(size=(needed, 3))
+        likelihood = likelihood_of(space, boltzmann_data(rng, space, theta, states))
+        found += likelihood_ratio(likelihood.fit(space.everything - {1}), likelihood.full).p_value <= 0.05 / 3
+    with capsys.disabled():
+        print(f"\n{needed} pairs for power {wanted}: seen {found / runs:.3f}")
+    assert abs(found / runs - wanted) < 4 * np.sqrt(wanted * (1 - wanted) / runs) + 0.02
 
 
 # -- intervals ----------------------------------------------------------------------------------------------------

@@ -154,7 +154,8 @@ def procedure_of(likelihood: Likelihood, test: str, significance: float) -> Proc
     if test == "universal":
         return Universal(significance, num_parameters)
     if test == "eprocess":
-        return Prequential(significance, num_parameters)
+        columns = likelihood.space.column_names if isinstance(likelihood.space, ExponentialFamily) else ()
+        return Prequential(significance, num_parameters, 5.0 * len(columns))  # where the e-process begins to bet
     if test != "wilks":
         raise InputError(f"unknown test '{test}': {nearest(test, TESTS)}")
     return Wilks(likelihood.law, significance / len(likelihood.space.tested))

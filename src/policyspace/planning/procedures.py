@@ -105,12 +105,13 @@ class Prequential:
 
     significance: float
     num_parameters: int
+    first_bet: float = 0.0
     name: str = "eprocess"
 
     @property
     def fewest(self) -> float:
-        """n₁, the pairs before the first bet: predictions from fewer cost more than they can win."""
-        return 2.0 * (self.num_parameters + 1)
+        """n₁, the pairs before the first bet: predictions from few more than d cost more than they can win."""
+        return max(self.first_bet, 2.0 * (self.num_parameters + 1))
 
     def power(self, num_pairs: float, rate: float, degrees_of_freedom: int) -> float:
         """By the normal law of log E_n."""
