@@ -1,6 +1,7 @@
 """From data to answer: `identify` in one call, `simplified` and `combinatorial` for a space and its demonstrations."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -73,13 +74,15 @@ def identify(
         intercept=intercept,
         reference=reference,
     )
-    if correction != "holm" and rule == "combinatorial":
-        raise InputError(f"the correction '{correction}' belongs to the simplified rule: drop it, or change the rule.")
     if correction == "bh" and paper_rule:
         raise InputError("the paper's rule splits δ evenly (Bonferroni), found the correction 'bh': drop one of them.")
     if rule == "simplified":
         return simplified(space, data, significance, "bonferroni" if paper_rule else correction, firth, test, seed)
-    return combinatorial(space, data, significance, paper_rule, firth, test, seed)
+    answer = combinatorial(space, data, significance, paper_rule, firth, test, seed)
+    if correction == "holm":
+        return answer
+    unused = f"the correction '{correction}' belongs to the simplified rule and was not used: Rule 1 has its own."
+    return replace(answer, warnings=[*answer.warnings, unused])
 
 
 def space_and_demonstrations(

@@ -94,7 +94,6 @@ OPTIONS = {
     "text among actions": (("--action", "force,move", "--features", "x"), "'move' must be numbers", "'"),
     "rule": ((*MOVE, "--rule", "simple"), "'simple'", "did you mean 'simplified'?"),
     "correction": ((*MOVE, "--correction", "hol"), "'hol'", "did you mean 'holm'?"),
-    "idle correction": ((*MOVE, "--rule", "combinatorial", "--correction", "bh"), "belongs to the simplified rule"),
     "two corrections": ((*MOVE, "--paper-rule", "--correction", "bh"), "drop one"),
     "significance 0": ((*MOVE, "--significance", "0"), "between 0 and 1", "found 0.0"),
     "significance 1": ((*MOVE, "--significance", "1"), "between 0 and 1"),

@@ -1,0 +1,102 @@
+"""Records of finished cells in one SQLite file: written as they finish, whole or not at all."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from policyspace import __version__
+from policyspace.errors import InputError
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS records (
+    experiment TEXT NOT NULL,
+    setting TEXT NOT NULL,   -- JSON with sorted keys; the seed is part of it
+    version TEXT NOT NULL,
+    duration REAL NOT NULL,  -- seconds
+    result TEXT NOT NULL,    -- JSON
+    PRIMARY KEY (experiment, setting)
+)
+"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run to make: an experiment and a setting, plain data that holds every number the run needs, its seed too."""
+
+    experiment: str
+    setting: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two cells the same."""
+        return self.experiment, json.dumps(self.setting, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished cell."""
+
+    experiment: str
+    setting: dict[str, Any]
+    version: str
+    duration: float
+    result: dict[str, Any]
+
+
+class Store:
+    """The file of records; each is one transaction, so a killed run loses at most the cells it was at."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self.path, timeout=30)
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.execute(SCHEMA)
+            self._connection.commit()
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"{path}: is not a file of records that can be opened ({error}): choose another --out."
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def add(self, cell: Cell, duration: float, result: dict[str, Any]) -> None:
+        """Keep the result of a cell; the same cell again changes nothing."""
+        experiment, setting = cell.key
+        with self._transaction():
+            self._connection.execute(
+                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)",
+                (experiment, setting, __version__, duration, json.dumps(result, sort_keys=True, allow_nan=False)),
+            )
+
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        """The cells without a record, in their order."""
+        done = set(self._connection.execute("SELECT experiment, setting FROM records"))
+        return [cell for cell in cells if cell.key not in done]
+
+    def records(self, experiment: str) -> list[Record]:
+        """The records of an experiment, in the order of their settings: the same whatever order they finished in."""
+        rows = self._connection.execute(
+            "SELECT experiment, setting, version, duration, result FROM records WHERE experiment = ? ORDER BY setting",
+            (experiment,),
+        )
+        return [Record(e, json.loads(s), v, d, json.loads(r)) for e, s, v, d, r in rows]
+
+    def clear(self, experiments: Iterable[str]) -> None:
+        """Forget all records of some experiments."""
+        with self._transaction():
+            self._connection.executemany("DELETE FROM records WHERE experiment = ?", [(name,) for name in experiments])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._connection:
+            yield

@@ -1,0 +1,145 @@
+"""The configuring loop: levels that add up, decisions that stand, unions of supports, budgets."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from policyspace.configuration import PaperObjective, Uniform, configure
+from policyspace.configuration.rounds import Ledger, estimate, played, united
+from policyspace.confmdp import rollout
+from policyspace.demonstrations import Demonstrations
+from policyspace.jax_setup import jax
+from policyspace.policies import BoltzmannLinear
+from policyspace.worlds import make_world
+
+KEY = jax.random.key(3)
+OWNED = ("row_0", "col_1", "goal_row_2", "goal_col_3")
+
+
+@pytest.fixture(scope="module")
+def grid():
+    """A grid world and an agent of known weights that does not re-learn, so that rounds are quick."""
+    world = make_world("gridworld", horizon=15)
+    space = world.policy_space()
+    free = space.free(frozenset(i for i, g in enumerate(space.groups) if g.name in OWNED))
+    theta = np.where(free, np.asarray(2.0 * jax.random.normal(KEY, (space.num_parameters,))), 0.0)
+
+    def observe(key, configuration, num_episodes):
+        return rollout(world, space, theta, configuration, key, num_episodes)
+
+    return world, space, observe
+
+
+def test_levels_add_up_to_the_significance_and_decisions_stand(grid):
+    world, space, observe = grid
+    rounds = list(configure(world, observe, KEY, space, significance=0.04, design=Uniform(), num_episodes=150))
+    assert len(rounds) == 4
+    assert sum(r.significance for r in rounds) == pytest.approx(0.04)
+    assert [r.total_episodes for r in rounds] == [150, 300, 450, 600]
+    for before, after in pairwise(rounds):
+        assert set(before.selected) <= set(after.selected)
+        assert not set(after.fell) & set(before.selected)
+        tested = {t.group for t in after.identification.tests}
+        assert not tested & set(before.selected), "what has been decided is not asked again"
+    assert set(rounds[-1].selected) == set(OWNED)
+    assert set(rounds[-1].selected) | set(rounds[-1].undecided) == set(world.feature_names)
+    assert rounds[-1].supports == [[name for name in world.feature_names if name in OWNED]]
+
+
+def test_the_paper_objective_asks_for_each_undecided_unit_in_turn(grid):
+    world, space, observe = grid
+    design = PaperObjective(num_updates=5)
+    rounds = list(configure(world, observe, KEY, space, design=design, num_episodes=40, num_attempts=1))
+    assert rounds[0].proposal is None
+    asked = [r.proposal.units for r in rounds[1:]]
+    assert all(len(units) == 1 for units in asked)
+    for before, units in zip(rounds, asked, strict=False):
+        assert units[0] in before.undecided
+    assert rounds[0].significance == pytest.approx(0.05 / 17)
+
+
+def test_the_paper_rule_tests_every_round_at_full_significance(grid):
+    world, space, observe = grid
+    rounds = list(
+        configure(world, observe, KEY, space, design=Uniform(), num_attempts=1, num_episodes=50, paper_rule=True)
+    )
+    assert [r.significance for r in rounds] == [0.05, 0.05]
+
+
+def test_a_budget_is_kept(grid):
+    world, space, observe = grid
+    rounds = list(configure(world, observe, KEY, space, design=Uniform(), budget=103))
+    assert rounds[-1].total_episodes == 103
+    one_by_one = list(
+        configure(world, observe, KEY, space, design=PaperObjective(num_updates=3), num_episodes=40, budget=100)
+    )
+    assert one_by_one[-1].total_episodes == 100
+
+
+def test_the_same_key_gives_the_same_rounds(grid):
+    world, space, observe = grid
+    first, second = (
+        [
+            (r.selected, [v.tolist() for v in r.configuration.values()])
+            for r in configure(world, observe, KEY, space, num_episodes=40, num_attempts=1)
+        ]
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_united_supports_are_the_minimal_ones_that_explain_every_round():
+    rng = np.random.default_rng(0)
+    names = "abcd"
+    for _ in range(50):
+        before, now = (
+            [list(s) for s in {tuple(n for n in names if rng.random() < 0.4) for _ in range(3)}] for _ in range(2)
+        )
+        explained = [
+            frozenset(n for n, inside in zip(names, bits, strict=True) if inside)
+            for bits in product((0, 1), repeat=4)
+            if all(
+                any(set(s) <= {n for n, i in zip(names, bits, strict=True) if i} for s in side)
+                for side in (before, now)
+            )
+        ]
+        expected = {s for s in explained if not any(other < s for other in explained)}
+        assert {frozenset(s) for s in united(before, now)} == expected
+
+
+def test_combinatorial_rounds_unite_their_supports(grid):
+    world, space, observe = grid
+    small = space.with_always(n for n in world.feature_names if n not in (*OWNED[:2], "row_3", "col_3"))
+    rounds = list(
+        configure(world, observe, KEY, small, "combinatorial", design=Uniform(), num_attempts=1, num_episodes=300)
+    )
+    assert set(OWNED[:2]) <= set(rounds[-1].selected)
+    assert "row_3" not in rounds[-1].selected
+
+
+def test_actions_never_played_have_no_parameters_to_test():
+    rng = np.random.default_rng(2)
+    space = BoltzmannLinear(("x", "y"), ("a", "b", "c"))
+    features = rng.standard_normal((80, 2))
+    actions = np.where(features[:, 0] + rng.logistic(size=80) > 0, 0, 2)
+    reduced, smaller, notes = played(space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c")))
+    assert reduced.action_names == ("a", "c")
+    assert set(smaller.actions) == {0, 1}
+    assert notes == ["never played in this batch: b."]
+    theta = estimate(space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c")))
+    chances = np.exp([space.log_prob(theta, features, np.full(80, a)) for a in range(3)])
+    assert np.allclose(chances.sum(axis=0), 1)
+    assert chances[1].mean() < 0.1
+    assert np.corrcoef(chances[0], features[:, 0])[0, 1] > 0.8
+
+
+def test_a_batch_too_small_to_test_is_said_not_thrown(grid):
+    world, space, observe = grid
+    ledger = Ledger(space, "simplified", 0.05, 1)
+    data = observe(KEY, world.random_configuration(KEY), 2).pairs(world.feature_names, world.action_names)
+    short = Demonstrations(data.features[:4], data.actions[:4], data.names, data.action_names)
+    found, fell, warnings = ledger.take(short)
+    assert found is None
+    assert fell == ()
+    assert "could not be tested" in warnings[-1]
