@@ -59,7 +59,7 @@ def draw_evidence(answer: Identification) -> "Figure":
     from matplotlib.figure import Figure
 
     tests = _strongest(answer.tests)[::-1]
-    title = textwrap.wrap(_one_line(answer.sentence), 78, max_lines=4, placeholder=" …", break_on_hyphens=False)
+    title = textwrap.wrap(_one_line(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
     height = 0.95 + 0.2 * len(title) + 0.32 * len(tests)
     figure = Figure(figsize=(8.2, height), facecolor="white", layout="constrained")
     figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)

@@ -1,0 +1,169 @@
+"""The answer as sentence, table, HTML and JSON: the same content in each."""
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from policyspace import Identification, InputError, __version__, identify
+from policyspace.cli.identify import show
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(200, 3))
+FORCE = X[:, 0] + RNG.normal(size=200)
+TWINS = np.column_stack([X[:, 0], X[:, 0], X[:, 1]])
+NAMES = ["speed", "<b>left</b>", "a & b"]
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return identify(X, FORCE, names=NAMES)
+
+
+@pytest.fixture(scope="module")
+def ambiguous():
+    return identify(TWINS, FORCE, names=["left", "right", "radio"], rule="combinatorial")
+
+
+def words(text):
+    """What a text says, without its layout."""
+    return text.replace("─", "").split()
+
+
+def test_sentence(answer, ambiguous):
+    assert answer.sentence == "The agent controls speed; no evidence for <b>left</b> and a & b."
+    assert ambiguous.sentence == (
+        "No group is shown to be controlled; at least one of left and right is needed, but the data do not say which; "
+        "no evidence for radio."
+    )
+    both = identify(np.column_stack([TWINS, X[:, 2]]), FORCE + X[:, 2], names=list("abcd"), rule="combinatorial")
+    assert both.sentence.startswith("The agent controls d; at least one of a and b is needed too, but")
+
+
+def test_a_partial_search_claims_no_need(ambiguous):
+    """What was not searched may be needed or not."""
+    partial = replace(ambiguous, exhaustive=False)
+    assert "needed" not in partial.sentence
+    assert "not settled: left and right" in partial.sentence
+    assert any(note.startswith("Not exhaustive") for note in partial.notes())
+
+
+def test_long_lists_are_cut():
+    many = identify(RNG.normal(size=(400, 30)), RNG.normal(size=400), names=[f"s{i}" for i in range(30)])
+    assert many.sentence.endswith("s8, s9 and 20 more.")
+
+
+def test_screen_and_text_say_the_same(answer, ambiguous, capsys):
+    for result in (answer, ambiguous, identify(X, FORCE > 0, names=NAMES, groups="parameter")):
+        show(result)
+        assert words(capsys.readouterr().out) == words(str(result))
+
+
+def test_single_parameters_keep_their_brackets(capsys):
+    labels = np.array(["brake", "coast", "go"])[RNG.integers(0, 3, 200)]
+    show(identify(X, labels, names=["[bold]x", "y[/]", ":smile:"], groups="parameter"))
+    out = capsys.readouterr().out
+    for name in ("[bold]x[brake]", "y[/][coast]", ":smile:[brake]"):
+        assert name in out
+
+
+class Checker(HTMLParser):
+    """Every tag closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.text = [], [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data + " "
+
+
+def test_html(answer, ambiguous):
+    for result in (answer, ambiguous):
+        checker = Checker()
+        checker.feed(result._repr_html_())
+        assert checker.open == []
+        assert "b" in checker.seen  # the sentence
+        assert checker.seen.count("tr") == 1 + len(result.tests)
+        assert words(checker.text) == words(str(result))  # escaped names come back whole
+
+
+def test_support(answer, ambiguous):
+    assert answer.support == ["speed"]
+    assert ambiguous.supports == [["left"], ["right"]]
+    with pytest.raises(InputError, match=r"2 supports \({left}; {right}\)"):
+        _ = ambiguous.support
+
+
+FIELDS = {
+    "supports", "core", "undecided", "tests", "log_likelihood", "num_pairs", "num_parameters", "identifiable", "separated",
+    "exhaustive", "warnings", "version", "settings",
+}  # fmt: skip
+TEST_FIELDS = {"group", "statistic", "degrees_of_freedom", "p_value", "adjusted_p_value", "rejected"}
+
+
+def test_json(answer, ambiguous):
+    for result in (answer, ambiguous):
+        found = json.loads(result.to_json())
+        assert found.keys() >= FIELDS
+        assert all(test.keys() >= TEST_FIELDS for test in found["tests"])
+        assert found["version"] == __version__
+        assert found["supports"] == result.supports
+        assert found["log_likelihood"] == result.log_likelihood
+        assert [test["p_value"] for test in found["tests"]] == [test.p_value for test in result.tests]
+    assert json.loads(ambiguous.to_json())["undecided"] == ["left", "right"]
+    assert not json.loads(ambiguous.to_json())["identifiable"]
+
+
+def test_settings_say_how_the_answer_was_made():
+    made = identify(
+        X, FORCE, names=list("abc"), covariance=2.0, always=["b"], fixed={"c": 0.5}, intercept=False, significance=0.01
+    ).settings
+    assert made["significance"] == 0.01
+    assert made["policy"] == "GaussianLinear"
+    assert made["covariance"] == [[2.0]]
+    assert made["always"] == ["b"]
+    assert made["fixed"] == [0.0, 0.0, 0.5]
+    assert made["intercept"] is False
+    assert (made["features"], made["groups"]) == (["a", "b", "c"], ["a", "c"])
+
+
+def test_what_is_infinite_is_null():
+    """Separated data: the effect diverges, in JSON as null, never as a number."""
+    result = identify(X, np.where(X[:, 0] > 0, "go", "stop"), names=list("abc"))
+    assert result.separated
+    assert result.tests[0].effect == np.inf
+    found = json.loads(result.to_json(), parse_constant=lambda text: pytest.fail(f"found {text}"))
+    assert found["tests"][0]["effect"] is None
+    assert None in found["parameters"]["go"]
+    assert "diverges" in str(result)
+    assert any("separation" in warning for warning in found["warnings"])
+
+
+def test_truth_is_told_only_of_the_groups_it_is_about():
+    from policyspace import Demonstrations
+
+    labels = np.where(X[:, 0] + RNG.logistic(size=200) > 0, "go", "stop")
+    data = Demonstrations.from_arrays(X, labels, list("abc"), metadata={"truth": ["a"]})
+    assert identify(data).truth == ["a"]
+    assert "✓" in str(identify(data))
+    assert identify(data, groups={"pair": ["a", "b"]}).truth is None
+    for damaged in ("a", [1], {"a": 1}, ["zzz"]):
+        other = Demonstrations.from_arrays(X, labels, list("abc"), metadata={"truth": damaged})
+        assert identify(other).truth is None
+
+
+def test_a_group_is_in_the_answer_exactly_when_its_p_value_says_so():
+    result = identify(X, FORCE, names=list("abc"))
+    assert [t.rejected for t in result.tests] == [t.adjusted_p_value <= 0.05 for t in result.tests]
+    assert result.core == [t.group for t in result.tests if t.verdict == "controlled"]
+    assert isinstance(result, Identification)
