@@ -38,7 +38,7 @@ class CustomPolicy(PolicySpace):
 
         self.feature_names, self.action_names = tuple(features), tuple(actions)
         params = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=jnp.float64), params)
-        flat, self._unravel = ravel_pytree(params)  # type: ignore[no-untyped-call]
+        flat, self._unravel = ravel_pytree(params)
         self.start = np.asarray(flat)
         self._log_prob, self._sample = log_prob, sample
         paths, position = {}, 0
@@ -61,7 +61,7 @@ class CustomPolicy(PolicySpace):
         params = self._unravel(jnp.asarray(theta))
         one = lambda state, action: self._log_prob(params, state, action)  # noqa: E731
         if jnp.ndim(features) == 1:
-            return one(jnp.asarray(features), jnp.asarray(actions))
+            return jax.vmap(one)(jnp.asarray(features)[None], jnp.asarray(actions)[None])[0]
         return jax.vmap(one)(jnp.asarray(features), jnp.asarray(actions))
 
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
