@@ -154,7 +154,7 @@ def agent(world: ConfMDP, space: PolicySpace) -> tuple[np.ndarray, Any]:
         theta[layers[-1][1]] = [0.02, -0.02]
         return theta, tuple(theta[part].tolist() for layer in layers for part in layer)
     theta = {
-        "gridworld": np.zeros(51),
+        "gridworld": np.eye(1, 51).ravel() * 3.0,  # walks up, as a rule
         "continuous-gridworld": np.random.default_rng(SEED).normal(0, 0.1, 100),
         "minigolf": np.array([0.12, 0.001, 0.01, 0.02, 0.01, 0.01]),
         "cartpole": np.array([0.0, 0.5, 0.5, 10.0, 3.0]),

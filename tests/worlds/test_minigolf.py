@@ -114,3 +114,25 @@ def test_weights_miss_exactly_what_the_other_putter_cannot_do() -> None:
     expected = stats.norm.cdf((2 * 5 / 5.01 - 1.985) / 0.01)
     assert abs(weight.mean() - expected) < 5 * weight.std() / math.sqrt(40_000)
     assert np.all(np.asarray(log_weights(world, seen, {"putter_length": 5.0})) == 0.0)
+
+
+# The undiscounted return of the best agent that owns everything, found elsewhere by optimising the same dynamics; and the
+# constant and the weight of √(xf), times ω, of the best agent that uses only these two (by Nelder–Mead).
+BEST = {
+    2.0: (-1.91, 0.800, 3.750),
+    3.0: (-0.62, 0.500, 3.713),
+    5.0: (-0.06, 0.355, 3.663),
+    7.0: (-0.13, 0.406, 3.609),
+    9.0: (-0.23, 0.461, 3.557),
+    11.5: (-0.37, 0.485, 3.501),
+    15.0: (-0.59, 0.571, 3.352),
+}
+
+
+@pytest.mark.parametrize("omega", BEST)
+def test_the_best_returns_are_those_of_the_game(omega: float) -> None:
+    wanted, constant, weight = BEST[omega]
+    theta = np.array([constant, 0, 0, 0, 0, weight]) / omega
+    seen = rollout(WORLD, SPACE, theta, {"putter_length": omega}, jax.random.key(1), 20_000)
+    returns = np.asarray(seen.returns())
+    assert abs(returns.mean() - wanted) < 0.02 + 4 * returns.std() / math.sqrt(20_000)

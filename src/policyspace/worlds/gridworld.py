@@ -115,7 +115,7 @@ class Gridworld(ConfMDP):
 
         start = (self.state_index(levels).astype(jnp.int32), jnp.ones(num_episodes, dtype=bool))
         # All the chance of the episodes is drawn at once, which is cheaper than step by step.
-        (last, _), steps = jax.lax.scan(step, start, jax.random.bits(key, (self.horizon, num_episodes), jnp.uint32))
+        (last, _), steps = jax.lax.scan(step, start, _words(key, self.horizon, num_episodes))
         index, actions, penalised, mask = (leaf.T for leaf in steps)
         path = jnp.concatenate([index, last[:, None]], axis=1)
         states = path[..., None] // jnp.asarray(self.size ** np.arange(3, -1, -1), jnp.int32) % self.size
@@ -150,6 +150,12 @@ class Gridworld(ConfMDP):
 
 def _logits(configuration: Configuration) -> Array:
     return jnp.stack([configuration[name] for name in COORDINATES])
+
+
+def _words(key: Key, steps: int, size: int) -> Array:
+    """Random bits [steps, size], 32 each: halves of 64, because JAX computes 64 where 32 are asked for."""
+    pairs = jax.random.bits(key, ((steps + 1) // 2, size), jnp.uint64)
+    return jnp.concatenate([(pairs >> 32).astype(jnp.uint32), pairs.astype(jnp.uint32)])[:steps]
 
 
 def _invert(bits: Array, thresholds: Any) -> Array:
