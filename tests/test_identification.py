@@ -1,0 +1,243 @@
+"""`identify` from end to end: what it answers, in numbers, words and JSON, and what it warns of."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, combinatorial, fit, identify, simplified
+from policyspace.errors import InputError
+
+NAMES = ("speed", "left", "right")
+
+
+def pairs(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    return x, x @ [0.5, 0.3, 0.0] + rng.normal(size=n)
+
+
+def choices(n=800, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    eta = np.column_stack([x @ [0.8, 0.0, 0.0], x @ [0.0, 0.6, 0.0], np.zeros(n)])
+    return x, np.array(["go", "left", "stay"])[np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)]
+
+
+@pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
+@pytest.mark.parametrize("paper_rule", [False, True])
+@pytest.mark.parametrize("make", [pairs, choices])
+def test_clear_agents_are_identified_by_both_rules(rule, paper_rule, make):
+    answer = identify(*make(), names=NAMES, rule=rule, paper_rule=paper_rule)
+    assert answer.support == answer.core == ["speed", "left"]
+    assert answer.supports == [["speed", "left"]] and answer.undecided == []
+    assert answer.sentence == "The agent controls speed and left; no evidence for right."
+    assert [test.verdict for test in answer.tests] == ["controlled", "controlled", "no evidence"]
+    assert [test.rejected for test in answer.tests] == [True, True, False]
+    assert answer.identifiable and answer.exhaustive and not answer.separated and answer.warnings == []
+    assert answer.sentence in str(answer) and "Warning" not in str(answer)
+
+
+def test_every_number_of_the_table_is_its_own_definition():
+    x, y = choices()
+    data = Demonstrations.from_arrays(x, y, names=NAMES)
+    space = BoltzmannLinear(NAMES, data.action_names)
+    answer = identify(x, y, names=NAMES)
+    full = fit(space, data)
+    assert answer.log_likelihood == pytest.approx(full.log_likelihood, abs=1e-8)
+    assert (answer.num_pairs, answer.num_parameters) == (800, 8)
+    for g, test in zip(space.tested, answer.tests, strict=True):
+        restricted = fit(space, data, space.everything - {g})
+        assert test.statistic == pytest.approx(2 * (full.log_likelihood - restricted.log_likelihood), abs=1e-6)
+        assert test.p_value == pytest.approx(stats.chi2.sf(test.statistic, 2), rel=1e-9)
+        assert test.degrees_of_freedom == 2
+        assert test.effect == pytest.approx(np.linalg.norm(full.theta[list(space.groups[g].indices)]), rel=1e-6)
+    information = space.fisher(full.theta, x)
+    assert answer.smallest_eigenvalue == pytest.approx(np.linalg.eigvalsh(information)[0], rel=1e-6)
+    np.testing.assert_allclose(list(answer.parameters.values()), space.weights(full.theta), rtol=1e-6)
+
+
+def test_the_ways_in_lead_to_the_same_answer():
+    x, y = choices()
+    columns = {name: x[:, j] for j, name in enumerate(NAMES)} | {"act": y}
+    data = Demonstrations.from_arrays(x, y, names=NAMES)
+    answers = [
+        identify(x, y, names=NAMES),
+        identify(pl.DataFrame(columns), "act"),
+        identify(pd.DataFrame(columns), "act", names=list(NAMES)),
+        identify(data),
+        identify(data, policy=BoltzmannLinear(NAMES, data.action_names)),
+        simplified(BoltzmannLinear(NAMES, data.action_names), data),
+    ]
+    assert len({json.dumps(a.to_dict()["tests"]) for a in answers}) == 1
+
+
+def test_the_reference_action_changes_parameters_and_no_feature_test():
+    x, y = choices()
+    here, there = identify(x, y, names=NAMES), identify(x, y, names=NAMES, reference="go")
+    for a, b in zip(here.tests, there.tests, strict=True):
+        assert a.statistic == pytest.approx(b.statistic, abs=1e-6)
+    assert list(there.parameters) == ["left", "stay"]
+
+
+def test_single_parameters_say_which_action_uses_which_feature():
+    answer = identify(*choices(3000), names=NAMES, groups="parameter")
+    assert answer.core == ["speed[go]", "left[left]"]
+
+
+def test_copies_are_left_to_rule_1():
+    x, y = pairs()
+    wide = np.column_stack([x, 2 * x[:, 0]])
+    names = (*NAMES, "velocity")
+    warning = (
+        "speed and velocity cannot be told apart in this data: Rule 2 will select neither, use Rule 1 (combinatorial)."
+    )
+    one = identify(wide, y, names=names)
+    assert one.warnings == [warning] and one.core == ["left"] and not one.identifiable
+    assert one.smallest_eigenvalue == 0.0
+    both = identify(wide, y, names=names, rule="combinatorial")
+    assert both.supports == [["speed", "left"], ["left", "velocity"]]
+    assert (both.core, both.undecided) == (["left"], ["speed", "velocity"])
+    assert both.sentence == (
+        "The agent controls left; at least one of speed and velocity is needed too, but the data do not say which; "
+        "no evidence for right."
+    )
+    assert "Minimal supports that explain the data: {speed, left} or {left, velocity}." in str(both)
+    with pytest.raises(InputError, match="2 supports"):
+        _ = both.support
+
+
+@pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
+@pytest.mark.parametrize("make", [pairs, choices])
+def test_a_constant_feature_changes_nothing_but_a_warning(rule, make):
+    x, y = make()
+    plain = identify(x, y, names=NAMES, rule=rule)
+    more = identify(np.column_stack([x, np.full(len(x), 0.1)]), y, names=(*NAMES, "height"), rule=rule)
+    assert more.warnings == [
+        "height is constant in this data: it cannot be told apart from the intercept, and says nothing."
+    ]
+    assert more.supports == plain.supports
+    for a, b in zip(plain.tests, more.tests, strict=False):
+        assert a.statistic == pytest.approx(b.statistic, abs=1e-6)
+        assert a.p_value == pytest.approx(b.p_value, rel=1e-5)
+        if rule == "combinatorial":
+            assert a.adjusted_p_value == pytest.approx(b.adjusted_p_value, rel=1e-5)
+    last = more.tests[-1]
+    assert (last.degrees_of_freedom, last.p_value, last.verdict) == (0, 1.0, "no evidence")
+    assert last.statistic == pytest.approx(0.0, abs=1e-8)
+
+
+def test_combinations_are_said_and_tested_with_one_threshold():
+    x, y = pairs()
+    names = (*NAMES, "sum")
+    answer = identify(np.column_stack([x, x[:, 0] + x[:, 1]]), y, names=names, rule="combinatorial")
+    assert "speed, left and sum are linearly dependent" in answer.warnings[0]
+    assert answer.supports == [["speed", "left"], ["speed", "sum"], ["left", "sum"]]
+    assert answer.core == [] and answer.undecided == ["speed", "left", "sum"]
+
+
+def test_always_controlled_groups_are_in_every_support_and_untested():
+    answer = identify(*pairs(), names=NAMES, always=("right",), rule="combinatorial")
+    assert answer.core == ["speed", "left", "right"]
+    assert [test.group for test in answer.tests] == ["speed", "left"]
+
+
+def test_fixed_values_are_the_hypothesis():
+    x, y = pairs(4000)
+    answer = identify(x, y, names=NAMES, fixed={"speed": 0.5}, covariance=1.0)
+    assert answer.core == ["left"]
+
+
+def test_a_space_too_large_to_exhaust_is_said_to_be():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 20))
+    y = np.argmax(np.column_stack([x @ np.full(20, 0.2), np.zeros(500)]) + rng.gumbel(size=(500, 2)), axis=1)
+    answer = identify(x, y, policy="boltzmann", rule="combinatorial")
+    assert not answer.exhaustive and len(answer.supports) == 1
+    assert "Not exhaustive" in str(answer)
+    assert set(answer.core) == {t.group for t in answer.tests if t.rejected}
+    assert all(t.adjusted_p_value > 0.05 for t in answer.tests if not t.rejected)
+    assert all(t.adjusted_p_value <= 0.05 for t in answer.tests if t.rejected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("make", [pairs, choices])
+def test_verdicts_agree_with_adjusted_p_values(seed, make):
+    x, y = make(120, seed)
+    for rule in ("simplified", "combinatorial"):
+        for paper_rule in (False, True):
+            answer = identify(x, y, rule=rule, paper_rule=paper_rule)
+            for test in answer.tests:
+                assert test.rejected == (test.adjusted_p_value <= 0.05) == (test.verdict == "controlled")
+
+
+def test_json_holds_what_was_promised():
+    x, y = choices()
+    level = np.zeros((800, 1))
+    level[y == "go"] = np.random.default_rng(0).random((np.sum(y == "go"), 1)) < 0.3  # separated: an infinite effect
+    answer = identify(np.hstack([x, level]), y, names=(*NAMES, "door"))
+    found = json.loads(answer.to_json())
+    promised = {
+        "supports", "core", "undecided", "tests", "log_likelihood", "num_pairs", "num_parameters", "identifiable",
+        "separated", "exhaustive", "warnings", "version", "settings",
+    }  # fmt: skip
+    assert promised <= set(found)
+    assert found["separated"] and found["tests"][3]["effect"] is None
+    for field in ("group", "statistic", "degrees_of_freedom", "p_value", "adjusted_p_value", "rejected"):
+        assert field in found["tests"][0]
+    assert found["settings"]["significance"] == 0.05 and found["settings"]["correction"] == "holm"
+
+
+def test_warnings_of_clipped_discrete_looking_and_few_pairs():
+    x, y = pairs(300)
+    clipped = identify(x, np.clip(y, -1.0, 1.0), names=NAMES)
+    assert sum("clipped at a bound" in w for w in clipped.warnings) == 2
+    whole = identify(x, np.round(np.clip(y, -2, 2)), names=NAMES, policy="gaussian")
+    assert any("use the Boltzmann policy" in w for w in whole.warnings)
+    rng = np.random.default_rng(0)
+    few = identify(rng.normal(size=(30, 3)), np.arange(30) % 3)
+    assert any("few" in w and "too liberal" in w for w in few.warnings)
+
+
+def test_rich_text_and_html_escape_names():
+    x, y = pairs()
+    answer = identify(x, y, names=("<b>", "left", "right"))
+    assert "&lt;b&gt;" in answer._repr_html_() and "<b>, " not in answer._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"rule": "simple"}, "simplified"),
+        ({"correction": "holms"}, "did you mean 'holm'"),
+        ({"significance": 1.5}, "between 0 and 1"),
+        ({"significance": "0.05"}, "between 0 and 1"),
+        ({"policy": "poisson"}, "policy must be"),
+        ({"covariance": -1.0}, "positive definite"),
+        ({"always": ("wheel",)}, "wheel"),
+        ({"groups": "features"}, "groups must be"),
+        ({"firth": True}, "Boltzmann"),
+    ],
+)
+def test_bad_settings_are_said_in_words(settings, found):
+    with pytest.raises(InputError, match=found):
+        identify(*pairs(50), names=NAMES, **settings)
+
+
+def test_a_covariance_for_choices_is_refused():
+    with pytest.raises(InputError, match="belongs to the Gaussian"):
+        identify(*choices(), covariance=1.0)
+    with pytest.raises(InputError, match="actions are missing"):
+        identify(pairs()[0])
+
+
+def test_rules_of_a_space_and_demonstrations_are_those_of_identify():
+    x, y = pairs()
+    data = Demonstrations.from_arrays(x, y, names=NAMES)
+    space = GaussianLinear(NAMES, data.action_names, 1.0)
+    here = combinatorial(space, data, 0.01)
+    there = identify(x, y, names=NAMES, covariance=1.0, rule="combinatorial", significance=0.01)
+    assert here.to_dict() == there.to_dict()
