@@ -27,6 +27,8 @@ def likelihood_ratio(restricted: Fit, full: Fit) -> Test:
             f"the restricted fit is more likely than the full one (λ = {statistic:.3g}): the full fit has not converged; "
             "fit it again, starting from the restricted one."
         )
+    if statistic != statistic:
+        raise InputError("λ is not a number, for a likelihood overflowed: measure the features in other units.")
     degrees_of_freedom = full.num_free - restricted.num_free
     p_value = restricted.law.p_value(statistic, degrees_of_freedom)
     return Test(restricted.support, statistic, degrees_of_freedom, p_value)

@@ -257,6 +257,7 @@ GROUPS = {
     "[fixed]\nx = nan": "'x'",
     "[fixed]\nx = 1" + "0" * 400: "'x'",
     "[fixed]\nzz = 1": "'zz'",
+    "[fixed]\nx = 1e20": "no choice",
     "fixed = 3": "number",
     "foo = 1": "'foo'",
     "[groups]\np = []": "empty",

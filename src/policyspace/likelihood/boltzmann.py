@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from policyspace.errors import InputError
 from policyspace.likelihood.base import Fit, Likelihood
 from policyspace.likelihood.chunks import num_workers, single_threaded_blas
 from policyspace.likelihood.design import Design
@@ -23,6 +24,9 @@ NEARLY = 1e-6
 
 SATURATED = 30.0
 """Weights of standardised features so large that some probabilities are 0 or 1 to all digits that matter."""
+
+MOST_CERTAIN = 1000.0
+"""Fixed weights of standardised features beyond which no curvature is left to fit the others by."""
 
 FLAT = 1e-7
 """An eigenvalue of the scaled Hessian so small that separation is looked for."""
@@ -45,6 +49,11 @@ class BoltzmannLikelihood(Likelihood):
         self.total_weight = self.design.total_weight
         self.rows = SoftmaxRows(self.design, features, actions, weights, len(space.row_names))
         self._fixed = self.design.to_standardised(space.weights(space.fixed)).ravel()
+        if np.abs(self._fixed).max() > MOST_CERTAIN:
+            raise InputError(
+                "the fixed values are so large that they leave the agent no choice: check their signs and units, a weight "
+                "adds to the logarithm of the odds."
+            )
         self.full = self._fit_full()
 
     # -- the full fit ---------------------------------------------------------------------------------------------
