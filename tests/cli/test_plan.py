@@ -123,6 +123,7 @@ def test_theory_prints_the_papers_quantities(run, log, tmp_path):
         (["--action", "force", "--covariance", "-1"], "positive definite"),
         (["--action", "force", "--always", "speed,left,right,run"], "always controlled"),
         (["--action", "force", "--json", "no/such/folder.json"], "folder"),
+        (["--action", "force", "--policy", "network"], "theory and planning are for linear policies"),
     ],
 )
 def test_bad_input_is_one_sentence(run, log, command, arguments, sentence):

@@ -50,17 +50,14 @@ def plan(
 
     And what the pilot can already exclude: the smallest effect that would have shown, and a bound for every weight.
     """
-    from policyspace.identification import space_and_demonstrations
-    from policyspace.likelihood import likelihood_of
-    from policyspace.planning import plan_likelihood
+    from policyspace.planning import pilot, plan_likelihood
     from policyspace.planning.words import COLUMNS
 
     options.check_targets(plot, json)
     data = options.source(
         file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
     )
-    space, demonstrations = space_and_demonstrations(data.demonstrations, **data.settings())
-    likelihood = likelihood_of(space, demonstrations)
+    likelihood, demonstrations = pilot(data.demonstrations, **data.settings())
     result = plan_likelihood(likelihood, demonstrations, power, significance, confidence, effect, test)
     if plot is not None:
         from policyspace.report.power import plot_power

@@ -18,7 +18,7 @@ from policyspace.planning.intervals import Interval, profile_intervals
 from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
 from policyspace.planning.words import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
-from policyspace.policies.base import ExponentialFamily
+from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
 from policyspace.policies.groups import Group
 from policyspace.rules import one_at_a_time
 
@@ -115,8 +115,18 @@ def plan(
     The size of each effect is taken from the pilot, with its uncertainty at `confidence`; or it is `effect`, a ‖θ_g‖ in
     the direction that shows least. `test` is the one that will be used: wilks (λ with Holm), universal or eprocess.
     """
+    return plan_likelihood(*pilot(features, actions, **source), power, significance, confidence, effect, test)
+
+
+def pilot(features: Any, actions: Any = None, **source: Any) -> tuple[Likelihood, Demonstrations]:
+    """The likelihood of a pilot in a linear policy space, the only kind whose λ has a known law under the alternative."""
     space, data = space_and_demonstrations(features, actions, **source)
-    return plan_likelihood(likelihood_of(space, data), data, power, significance, confidence, effect, test)
+    if not isinstance(space, GaussianLinear | BoltzmannLinear):
+        raise InputError(
+            f"theory and planning are for linear policies, found {type(space).__name__}: plan with the linear policy of the "
+            "same features, and identify with this one."
+        )
+    return likelihood_of(space, data), data
 
 
 def plan_likelihood(
@@ -135,8 +145,6 @@ def plan_likelihood(
         raise InputError(f"the power must exceed the significance {significance:g}, found {power:g}.")
     if effect is not None and not (math.isfinite(effect) and effect > 0):
         raise InputError(f"the effect must be a positive number, found {effect:g}.")
-    if not isinstance(likelihood.law, ChiSquare | WilksLambda):
-        raise InputError(f"planning is for linear policies, found {type(likelihood.space).__name__}.")
     procedure = procedure_of(likelihood, test, significance)
     planner = _Planner(likelihood, demonstrations, procedure, power, (1 - confidence) / 2, effect)
     tests = one_at_a_time(likelihood, significance).tests

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MOST_BANDS = 3
+"""More bands than this hide one another: then a bar at the wanted power shows the range of the pairs."""
+
 COLOURS = ("#0b6e4f", "#1d4e89", "#d98e04", "#b23a48", "#6b4e9b", "#3a8fb7", "#7a6c5d", "#4f772d")
 
 
@@ -23,7 +26,7 @@ def plot_power(plan: Plan, setting: Setting | None, path: str | Path) -> None:
 
 
 def draw_power(plan: Plan, setting: Setting | None) -> "Figure":
-    """Left: the power of each test, with the band that the pilot leaves. Right: the same beside what Theorem 4.2 proves."""
+    """Left: the power of each test, with what the pilot leaves open. Right: the same beside what Theorem 4.2 proves."""
     from matplotlib.figure import Figure
 
     seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.pairs.value)
@@ -35,12 +38,13 @@ def draw_power(plan: Plan, setting: Setting | None) -> "Figure":
     _curves(near, plan, shown, np.geomspace(left, right, 120), bands=True)
     near.axvline(plan.num_pairs, color=INK, linewidth=1, linestyle=(0, (1, 2)))
     near.annotate(
-        "now", (plan.num_pairs, 0.0), xytext=(-4, 4), textcoords="offset points", ha="right", fontsize=8.5, color=INK
-    )
+        "now", (plan.num_pairs, 0.0), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5, color=INK,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+    )  # fmt: skip
     near.set_ylabel("power: the chance that the test finds the group", fontsize=9, color=INK)
     near.set_title(_title(plan, seen, shown), loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     if shown:
-        near.legend(frameon=False, fontsize=8.5, loc="lower right", labelcolor=INK)
+        near.legend(fontsize=8.5, loc="upper left", labelcolor=INK, framealpha=0.9, edgecolor="none")
     end = _proven_end(plan, setting, shown)
     _curves(far, plan, shown, np.geomspace(left, max(end, right), 240), bands=False)
     if setting is not None and shown:
@@ -54,7 +58,13 @@ def draw_power(plan: Plan, setting: Setting | None) -> "Figure":
 def _curves(axes: "Axes", plan: Plan, groups: list[GroupPlan], pairs: np.ndarray, bands: bool) -> None:
     for colour, group in zip(COLOURS, groups, strict=False):
         axes.plot(pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=group.group)
-        if bands and group.rate.low < group.rate.high:
+        if not bands or group.rate.low == group.rate.high:
+            continue
+        if len(groups) > MOST_BANDS:
+            row = plan.power - 0.014 * (1 + len(axes.lines) // 2)
+            ends = [min(n, float(pairs[-1])) for n in (group.pairs.low, group.pairs.high)]
+            axes.plot(ends, [row, row], color=colour, linewidth=1.2, alpha=0.7)
+        else:
             low, high = (_powers(plan, pairs, rate, group) for rate in (group.rate.low, group.rate.high))
             axes.fill_between(pairs, low, high, color=colour, alpha=0.1, linewidth=0)
 

@@ -8,11 +8,9 @@ import numpy as np
 from scipy.special import chdtri
 
 from policyspace.demonstrations import Demonstrations
-from policyspace.errors import InputError
 from policyspace.fisher import smallest_eigenvalue
-from policyspace.identification import space_and_demonstrations
-from policyspace.likelihood import Likelihood, likelihood_of
-from policyspace.planning import Wilks, pairs_for_power
+from policyspace.likelihood import Likelihood
+from policyspace.planning import Wilks, pairs_for_power, pilot
 from policyspace.planning.words import as_number
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
 from policyspace.rules import one_at_a_time
@@ -96,16 +94,14 @@ def plug_in_gaps(likelihood: Likelihood, significance: float = 0.05) -> dict[str
 
 def assess(features: Any, actions: Any = None, *, significance: float = 0.05, **source: Any) -> Assessment:
     """The theory of Section 4 on a data set; what data are, is said as to `identify`."""
-    space, data = space_and_demonstrations(features, actions, **source)
-    return assess_likelihood(likelihood_of(space, data), data, significance)
+    return assess_likelihood(*pilot(features, actions, **source), significance)
 
 
 def assess_likelihood(likelihood: Likelihood, data: Demonstrations, significance: float = 0.05) -> Assessment:
     """The theory on a likelihood that is already made."""
     check_significance(significance)
     space = likelihood.space
-    if not isinstance(space, GaussianLinear | BoltzmannLinear):
-        raise InputError(f"the theory is for linear Gaussian and Boltzmann policies, found {type(space).__name__}.")
+    assert isinstance(space, GaussianLinear | BoltzmannLinear)
     gaps, d, n = plug_in_gaps(likelihood, significance), space.num_parameters, likelihood.total_weight
     tests = len(space.tested)
     information = likelihood.information()
@@ -216,7 +212,7 @@ def _warnings(likelihood: Likelihood, space: ExponentialFamily, gaps: dict[str, 
     if isinstance(space, BoltzmannLinear):
         found.append(
             "Theorem 4.1 asks for λ̂_min > 0 over all of Θ, and for a Boltzmann policy the infimum over Θ = R^d is 0: shown "
-            "is λ̂_min at θ̂, to which a bounded Θ would come close."
+            "is λ̂_min at θ̂. Within a ball around it the smallest is smaller, and bounds that hold are larger still."
         )
     if likelihood.full.separated:
         found.append("the data are separated: θ̂ is at infinity, where the information is zero, and no bound holds.")
