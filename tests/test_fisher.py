@@ -9,6 +9,7 @@ from policyspace.fisher import (
     dependences,
     detectable_effect,
     inverse_information,
+    inverse_of,
     noncentrality_for_power,
     smallest_eigenvalue,
 )
@@ -110,9 +111,7 @@ def test_the_detectable_effect_of_an_orthogonal_gaussian_design_is_in_closed_for
     x = np.array([[(i >> b & 1) * 2.0 - 1 for b in range(3)] for i in range(n)])
     data = Demonstrations.from_arrays(x, np.random.default_rng(0).normal(size=n))
     likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 4.0), data)
-    found = detectable_effect(
-        likelihood, inverse_information(likelihood.information()), likelihood.space.groups[1], 0.05
-    )
+    found = detectable_effect(likelihood, inverse_of(likelihood), likelihood.space.groups[1], 0.05)
     # ncp = n θ²/σ² must be (z_{.975} + z_{.8})², up to the other tail.
     assert found == pytest.approx(np.sqrt(4.0 / n) * (stats.norm.isf(0.025) + stats.norm.isf(0.2)), rel=1e-4)
 
@@ -143,3 +142,34 @@ def test_what_cannot_show_at_all_needs_an_infinite_effect():
     effects = {test.group: test.detectable_effect for test in answer.tests}
     assert effects["a"] == effects["copy"] == effects["three"] == np.inf
     assert np.isfinite(effects["b"])
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("kind", ["known", "estimated", "boltzmann", "firth"])
+def test_the_inverse_by_standardised_features_is_the_inverse(intercept, kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 3)) * [1.0, 5.0, 0.2] + [1.0, -2.0, 0.5]
+    y = rng.integers(0, 3, 150) if kind in ("boltzmann", "firth") else rng.normal(size=(150, 2))
+    data = Demonstrations.from_arrays(x, y)
+    if data.discrete:
+        space = BoltzmannLinear(data.names, data.action_names, intercept=intercept)
+    else:
+        covariance = "estimate" if kind == "estimated" else [[1.0, 0.4], [0.4, 0.5]]
+        space = GaussianLinear(data.names, data.action_names, covariance, intercept=intercept)
+    likelihood = likelihood_of(space, data, firth=kind == "firth")
+    inverse, hidden = inverse_of(likelihood)
+    np.testing.assert_allclose(inverse, np.linalg.inv(likelihood.information()), rtol=1e-6, atol=1e-9)
+    assert not hidden.any()
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_time_stamp_has_a_detectable_effect(labels):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 2))
+    y = rng.integers(0, 2, 300) if labels else rng.normal(size=300)
+    names = ("clock", "b")
+    plain = identify(x, y, names=names)
+    stamped = identify(x * [1000.0, 1.0] + [1.7e9, 0.0], y, names=names)
+    for a, b, unit in zip(plain.tests, stamped.tests, (1000.0, 1.0), strict=True):
+        assert b.detectable_effect * unit == pytest.approx(a.detectable_effect, rel=1e-4)
+        assert b.statistic == pytest.approx(a.statistic, abs=1e-5)

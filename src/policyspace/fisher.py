@@ -1,6 +1,7 @@
 """What these states can tell: smallest eigenvalue, collinear groups, and the smallest effect that would show."""
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def detectable_effect(
     """The smallest ‖θ_g‖ that the test of a group would have shown with this power, whatever its direction.
 
     n·θ_gᵀ([F⁻¹]_gg)⁻¹θ_g must reach the non-centrality at which P(λ > c) is `power`; infinite where F is singular.
-    `inverse` is what `inverse_information` gives.
+    `inverse` is what `inverse_of` gives.
     """
     indices = list(group.indices)
     needed = noncentrality_for_power(likelihood.law, significance, len(indices), power)
@@ -120,6 +121,30 @@ def inverse_information(information: np.ndarray) -> tuple[np.ndarray, np.ndarray
     real = eigenvalues > 1e-11
     hidden = np.abs(vectors[:, ~real]).max(axis=1, initial=0.0) > 1e-5
     return (vectors[:, real] / eigenvalues[real]) @ vectors[:, real].T / np.outer(scale, scale), hidden
+
+
+@runtime_checkable
+class Standardised(Protocol):
+    """A likelihood that knows F̂ in the coordinates of its standardised design."""
+
+    design: Design
+
+    def standardised_information(self) -> np.ndarray:
+        """F̂ [d, d]."""
+
+
+def inverse_of(likelihood: Likelihood) -> tuple[np.ndarray, np.ndarray]:
+    """`inverse_information` of a likelihood; by standardised features, for a large mean is no collinearity.
+
+    A feature like a year or a time stamp is nearly a multiple of the constant: its raw F is singular to all digits.
+    """
+    if not isinstance(likelihood, Standardised):
+        return inverse_information(likelihood.information())
+    inverse, hidden = inverse_information(likelihood.standardised_information())
+    size, rows = len(inverse), likelihood.design.num_rows
+    back = likelihood.design.to_raw(np.eye(size).reshape(size, rows, -1)).reshape(size, size)
+    # An intercept is hidden with what it can take over from.
+    return back.T @ inverse @ back, (np.abs(back).T @ hidden) > 0
 
 
 def worst_variance(inverse: np.ndarray, hidden: np.ndarray, group: Group) -> float:

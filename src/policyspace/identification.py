@@ -14,7 +14,7 @@ from policyspace.calibrated.verdicts import verdicts_by
 from policyspace.critical import CORRECTIONS, Correction
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
-from policyspace.fisher import Dependence, dependences, detectable_effect, inverse_information, smallest_eigenvalue
+from policyspace.fisher import Dependence, dependences, detectable_effect, inverse_of, smallest_eigenvalue
 from policyspace.likelihood import Likelihood, likelihood_of
 from policyspace.likelihood.chunks import single_threaded_blas
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
@@ -316,7 +316,7 @@ def _answer(
         somewhere = {group.name for group in space.groups} if set(named[0]) - set(everywhere) else set()
     undecided = [g.name for g in space.groups if g.name in somewhere and g.name not in everywhere and not g.always]
     information = likelihood.information()
-    inverse = inverse_information(information)
+    inverse = inverse_of(likelihood)
     diverging = likelihood.diverging
     tests = []
     for g, test in verdicts.tests.items():

@@ -202,7 +202,11 @@ class BoltzmannLikelihood(Likelihood):
             np.eye(self.space.num_parameters).reshape(-1, *self.space.weights(self._theta).shape)
         )
         flat = jacobian.reshape(self.space.num_parameters, -1)
-        return flat @ (self._curvature / self.design.total_weight) @ flat.T
+        return flat @ self.standardised_information() @ flat.T
+
+    def standardised_information(self) -> np.ndarray:
+        """F̂ at the full fit in the coordinates of the standardised design [d, d]."""
+        return self._curvature / self.design.total_weight
 
 
 class RestrictedBatch:

@@ -86,3 +86,8 @@ class FirthLikelihood(Likelihood):
         """F̂ at the penalised fit."""
         features, weights = self._plain.rows.features, self._plain.rows.weights
         return self.space.fisher(self.full.theta, features, weights)
+
+    def standardised_information(self) -> np.ndarray:
+        """The same in the coordinates of the standardised design."""
+        theta = self._plain.design.to_standardised(self.space.weights(self.full.theta)).ravel()
+        return self._plain.rows.hessian(theta) / self.total_weight

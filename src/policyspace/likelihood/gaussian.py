@@ -142,15 +142,23 @@ class GaussianLikelihood(Likelihood):
 
     def information(self) -> np.ndarray:
         """F̂ = Σ⁻¹ ⊗ mean φφᵀ, in raw coordinates; an estimated Σ is plugged in."""
-        mean, p = self.design.mean, len(self.design.mean)
+        mean = self.design.mean
         phi = self.design.second_moment / self.design.total_weight
         if self._intercept:
             phi = phi + np.outer(mean, mean)
             phi = np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], phi]])
+        return np.kron(self._precision(), phi)
+
+    def standardised_information(self) -> np.ndarray:
+        """The same in the coordinates of the standardised design."""
+        phi = np.eye(len(self.space.column_names))
+        phi[self._intercept :, self._intercept :] = self.design.correlation
+        return np.kron(self._precision(), phi)
+
+    def _precision(self) -> np.ndarray:
         if not self.space.estimated:
-            return np.kron(self.space.precision, phi)
-        residual = self._residual(list(range(p)))
-        return np.kron(np.linalg.pinv(residual / self.design.total_weight), phi)
+            return self.space.precision
+        return np.linalg.pinv(self._residual(list(range(len(self.design.mean)))) / self.design.total_weight)
 
     def _residual(self, columns: list[int]) -> np.ndarray:
         p = len(self._matrix) - self._num_responses
