@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from policyspace.likelihood import Fit, fit, likelihood_of
     from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
     from policyspace.readers import read, write
+    from policyspace.study import Study
 
 _HOME = {
     "Demonstrations": "demonstrations",
@@ -39,6 +40,7 @@ _HOME = {
     "identify": "identification",
     "Identification": "answer",
     "GroupTest": "answer",
+    "Study": "study",
     "InputError": "errors",
 }
 
@@ -51,6 +53,7 @@ __all__ = [
     "Identification",
     "InputError",
     "PolicySpace",
+    "Study",
     "Test",
     "combinatorial",
     "fit",

@@ -1,0 +1,90 @@
+"""What the next round would settle: the power of its tests, foretold from what is known of the agent."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from policyspace.configuration.objective import expected_information, information_terms
+from policyspace.confmdp import Configuration, ConfMDP, Key, rollout
+from policyspace.fisher import noncentrality_for_power
+from policyspace.jax_setup import jnp
+from policyspace.likelihood.law import ChiSquare
+from policyspace.planning import Wilks, pairs_for_power
+from policyspace.policies import PolicySpace
+from policyspace.study.answers import PROMISING, Forecast
+from policyspace.trajectories import Trajectories
+
+NUM_SIMULATED = 100
+"""As many episodes as designs simulate, so that the compiled code is the same."""
+
+
+def forecast(
+    world: ConfMDP,
+    space: PolicySpace,
+    theta: np.ndarray,
+    logged: Trajectories,
+    num_known: int,
+    configuration: Configuration,
+    units: Sequence[int],
+    num_episodes: int,
+    significance: float,
+    key: Key,
+) -> list[Forecast]:
+    """For every unit, P(λ_u > c) at the non-centrality m·θ_uᵀ S_u θ_u, S_u the information of one episode about θ_u.
+
+    S_u = F_uu − F_uo F_oo⁺ F_ou at ω, from episodes of π_θ̂. θ̂ comes from `num_known` episodes like the logged ones and
+    carries their noise, which would pass for control: what pure noise would give, tr(S_u Cov θ̂_u) and twice its
+    deviation, is taken off.
+    """
+    fresh = rollout(world, space, theta, configuration, key, NUM_SIMULATED)
+    information = _per_episode(world, space, theta, fresh)
+    known = num_known * _per_episode(world, space, theta, logged) + np.eye(len(theta))
+    noise = np.linalg.inv(known)
+    test = Wilks(ChiSquare(), significance / max(len(units), 1))
+    return [
+        _forecast(space, theta, unit, _beyond_others(information, space, unit), noise, num_episodes, test)
+        for unit in units
+    ]
+
+
+def _per_episode(world: ConfMDP, space: PolicySpace, theta: np.ndarray, seen: Trajectories) -> np.ndarray:
+    """E[Σ_t F(θ, s_t)] of an episode, where the episodes come from [d, d]."""
+    terms = information_terms(world, space, jnp.asarray(theta), seen)
+    return np.asarray(expected_information(world, terms, seen.configuration)[0])
+
+
+def _beyond_others(information: np.ndarray, space: PolicySpace, unit: int) -> np.ndarray:
+    """What an episode tells about a unit when all other weights are unknown: the Schur complement."""
+    mine = np.array(space.groups[unit].indices)
+    others = np.setdiff1d(np.arange(len(information)), mine)
+    cross = information[np.ix_(mine, others)]
+    inverse = np.linalg.pinv(information[np.ix_(others, others)], rcond=1e-9, hermitian=True)
+    values, vectors = np.linalg.eigh(information[np.ix_(mine, mine)] - cross @ inverse @ cross.T)
+    # What rounding leaves of a direction that the others explain, or that is never visited, is no information.
+    values = np.where(values > 1e-8 * np.trace(information), values, 0.0)
+    return (vectors * values) @ vectors.T
+
+
+def _forecast(
+    space: PolicySpace,
+    theta: np.ndarray,
+    unit: int,
+    information: np.ndarray,
+    noise: np.ndarray,
+    num_episodes: int,
+    test: Wilks,
+) -> Forecast:
+    group = space.groups[unit]
+    mine, df = list(group.indices), len(group.indices)
+    effect = theta[mine] - space.fixed[mine]
+    by_chance = information @ noise[np.ix_(mine, mine)]
+    chance = np.trace(by_chance) + 2 * np.sqrt(2 * np.trace(by_chance @ by_chance))
+    rate = float(effect @ information @ effect - chance)
+    needed = noncentrality_for_power(test.law, test.level, df, PROMISING)
+    typical = num_episodes * max(float(np.trace(information)), 0.0) / df
+    return Forecast(
+        group.name,
+        test.power(num_episodes, max(rate, 0.0), df),
+        pairs_for_power(test, rate, df, PROMISING),
+        float(np.sqrt(needed / typical)) if typical > 0 else float("inf"),
+    )

@@ -1,0 +1,292 @@
+"""The study itself: what to try next, what was seen there, and what is decided."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.round_record import RoundRecord, plain, reasons, same_configuration
+from policyspace.study.answers import Request, Status
+from policyspace.study.settings import check_settings, design_for, load_world, not_in_question, space_for
+from policyspace.study.store import StudyStore
+
+if TYPE_CHECKING:
+    from policyspace.confmdp import ConfMDP
+    from policyspace.demonstrations import Demonstrations
+    from policyspace.policies import PolicySpace
+    from policyspace.study.data import Told
+    from policyspace.trajectories import Trajectories
+
+
+@final
+class Study:
+    """Which configuration to try next, what was seen there, and what is decided: `ask`, let the agent act, `tell`.
+
+    The levels of all rounds add up to δ, so that the chance of any false 'controlled' in the whole study is at most δ
+    whatever was asked and however long it takes. Everything is in the one file.
+    """
+
+    def __init__(self, store: StudyStore) -> None:
+        self._store = store
+        self.settings: dict[str, Any] = store.settings()
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        world: str,
+        features: Iterable[str] | None = None,
+        groups: Any = "feature",
+        always: Iterable[str] = (),
+        significance: float = 0.05,
+        rule: str = "simplified",
+        design: str = "d-optimal",
+        num_attempts: int = 3,
+        num_episodes: int = 100,
+        budget: int | None = None,
+        initial: Mapping[str, Any] | None = None,
+        paper_rule: bool = False,
+        seed: int = 0,
+    ) -> "Study":
+        """A new study in a new file.
+
+        `world` is one of ours by name or `module:Class`. `features` are those in question; the others may be used by the
+        agent and are not tested, like the groups in `always`. After the first round, at `initial`, a joint design asks
+        `num_attempts` times, one for single units (the paper's) as often for every unit; each round has `num_episodes`, or
+        its share of the `budget`.
+        """
+        place = load_world(world)
+        check_settings(significance, rule, design, num_attempts, num_episodes, budget, seed)
+        if features is not None and groups != "feature":
+            raise InputError("features and groups exclude each other: name the known groups in always instead.")
+        always = [*always, *not_in_question(place, features)]
+        space = space_for(place, groups, always)
+        units = [space.groups[i].name for i in space.tested]
+        if not units:
+            raise InputError("a study needs at least one unit to test, found none: declare fewer of them known.")
+        joint = design_for(design, place).joint
+        num_rounds = 1 + num_attempts * (1 if joint else len(units))
+        if budget is not None and budget < num_rounds:
+            raise InputError(
+                f"a budget of {budget} episodes is too small for {num_rounds} rounds: allow at least one each."
+            )
+        settings = {
+            "world": world,
+            "world_name": place.name,
+            "units": units,
+            "groups": groups if isinstance(groups, str) else {name: list(inside) for name, inside in groups.items()},
+            "always": always,
+            "significance": significance,
+            "rule": rule,
+            "design": design,
+            "joint": joint,
+            "num_attempts": num_attempts,
+            "num_rounds": num_rounds,
+            "num_episodes": num_episodes,
+            "budget": budget,
+            "initial": plain(place.check_configuration(initial or {})),
+            "paper_rule": paper_rule,
+            "seed": seed,
+        }
+        return cls(StudyStore.create(path, settings))
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Study":
+        """The study in a file."""
+        return cls(StudyStore.open(path))
+
+    @property
+    def path(self) -> Path:
+        """The file of the study."""
+        return self._store.path
+
+    @cached_property
+    def world(self) -> "ConfMDP":
+        """The world that the study is about."""
+        world = load_world(self.settings["world"])
+        if world.name != self.settings["world_name"]:
+            raise InputError(
+                f"{self.path}: is about the world '{self.settings['world_name']}', but '{self.settings['world']}' is now "
+                f"'{world.name}': run it where the world is the same."
+            )
+        return world
+
+    @cached_property
+    def space(self) -> "PolicySpace":
+        """The policy space in which the agent is sought."""
+        space = space_for(self.world, self.settings["groups"], self.settings["always"])
+        if [space.groups[i].name for i in space.tested] != self.settings["units"]:
+            raise InputError(
+                f"{self.path}: the world '{self.settings['world']}' has other features than when the study was created: "
+                "use the version that it was created with."
+            )
+        return space
+
+    def rounds(self) -> list[RoundRecord]:
+        """What has been told so far."""
+        return [RoundRecord.from_dict(record) for record, _, _ in self._store.rounds()]
+
+    def demonstrations(self, number: int) -> "Demonstrations":
+        """The pairs told in a round."""
+        from policyspace.study.data import to_demonstrations
+
+        return to_demonstrations(self.world, self._store.data(number))
+
+    def status(self) -> Status:
+        """What is decided, what is open, the history, and what was asked last."""
+        rows = self._store.rounds()
+        records = [RoundRecord.from_dict(record) for record, _, _ in rows]
+        request = self._store.request(len(records))
+        truths = [metadata["truth"] for _, metadata, _ in rows if "truth" in metadata]
+        return Status(
+            self.settings,
+            records,
+            [told_at for _, _, told_at in rows],
+            None if request is None else Request.from_dict(request),
+            truths[0] if truths and all(truth == truths[0] for truth in truths) else None,
+        )
+
+    def ask(self) -> Request | None:
+        """The next configuration, why, what it would settle and how many episodes it needs; None at the study's end.
+
+        The same answer until the next `tell`, on every machine: it is written down when it is first asked for.
+        """
+        status = self.status()
+        if status.finished is not None:
+            return None
+        if status.request is not None:
+            return status.request
+        number = len(status.rounds)
+        request = self._first(status) if number == 0 else self._next(status, number)
+        return Request.from_dict(self._store.keep_request(number, request.to_dict()))
+
+    def tell(self, told: "Told", configuration: Mapping[str, Any] | None = None) -> RoundRecord:
+        """Test a batch of demonstrations or trajectories at this round's level, and keep it: one transaction.
+
+        The configuration is the one given, else the one that the data carry, else the one asked for last.
+        """
+        from policyspace.configuration.rounds import Ledger
+        from policyspace.study.data import to_arrays, to_demonstrations
+
+        status = self.status()
+        number = len(status.rounds)
+        self._check_open(status)
+        arrays = to_arrays(self.world, told)
+        if (before := self._store.told_before(arrays)) is not None:
+            raise InputError(f"these very data were told before, in round {before + 1}: tell new ones.")
+        omega = self._collected_under(told, configuration, status)
+        ledger = Ledger(
+            self.space,
+            self.settings["rule"],
+            self.settings["significance"],
+            self.settings["num_rounds"],
+            self.settings["paper_rule"],
+            status.selected,
+            status.supports,
+        )
+        data = to_demonstrations(self.world, arrays)
+        level = ledger.level
+        found, fell, warnings = ledger.take(data)
+        request = status.request
+        followed = request is not None and same_configuration(request.configuration, omega)
+        record = RoundRecord(
+            number,
+            omega,
+            request.design if request is not None and followed else None,
+            request.asked_for if request is not None and followed else (),
+            request.reasons if request is not None and followed else {},
+            int(data.num_episodes or 0),
+            status.total_episodes + int(data.num_episodes or 0),
+            level,
+            [] if found is None else found.to_dict()["tests"],
+            fell,
+            ledger.selected,
+            ledger.undecided,
+            ledger.supports or [],
+            warnings,
+        )
+        self._store.tell(number, _now(), record.to_dict(), _truth(told), arrays)
+        return record
+
+    def _check_open(self, status: Status) -> None:
+        if len(status.rounds) >= self.settings["num_rounds"]:
+            raise InputError(
+                f"{self.path}: its δ was shared out over {self.settings['num_rounds']} rounds, and all have been told: "
+                "begin another study to go on."
+            )
+
+    def _collected_under(self, told: "Told", given: Mapping[str, Any] | None, status: Status) -> dict[str, Any]:
+        """The ω of the data, complete and inside its bounds."""
+        from policyspace.trajectories import Trajectories
+
+        if given is None:
+            given = told.configuration if isinstance(told, Trajectories) else told.metadata.get("configuration")
+        if given is None:
+            given = status.request.configuration if status.request else self.settings["initial"]
+        if not isinstance(given, Mapping):
+            raise InputError(f"a configuration is a table of names and numbers, found {given!r:.40}: correct it.")
+        return plain(self.world.check_configuration(given))
+
+    def _first(self, status: Status) -> Request:
+        return Request(
+            0, self.settings["initial"], None, tuple(self.settings["units"]), {}, status.batch, status.level, [], []
+        )
+
+    def _next(self, status: Status, number: int) -> Request:
+        from policyspace.configuration.rounds import estimate
+        from policyspace.jax_setup import jax
+        from policyspace.study.forecast import forecast
+
+        world, space = self.world, self.space
+        names, source = status.agenda()
+        units = [i for i, group in enumerate(space.groups) if group.name in names]
+        theta = estimate(space, self.demonstrations(source))
+        logged = self._logged(status.rounds[source], theta)
+        key, forecast_key = jax.random.split(jax.random.fold_in(jax.random.key(self.settings["seed"]), number))
+        proposal = design_for(self.settings["design"], world).propose(
+            world, space, theta, logged, units, status.batch, key
+        )
+        omega = world.check_configuration(proposal.configuration)
+        known = status.rounds[source].num_episodes
+        still_open = [i for i, group in enumerate(space.groups) if group.name in status.undecided]
+        expected = forecast(
+            world, space, theta, logged, known, omega, still_open, status.batch, status.level, forecast_key
+        )
+        return Request(
+            number,
+            plain(omega),
+            proposal.design,
+            proposal.units,
+            reasons(proposal),
+            status.batch,
+            status.level,
+            expected,
+            proposal.warnings,
+        )
+
+    def _logged(self, record: RoundRecord, theta: np.ndarray) -> "Trajectories":
+        """What was seen in a round with its states and rewards; where only features were logged, episodes of π_θ̂ there."""
+        from policyspace.confmdp import rollout
+        from policyspace.jax_setup import jax
+        from policyspace.study.data import to_trajectories
+        from policyspace.study.forecast import NUM_SIMULATED
+
+        omega = self.world.check_configuration(record.configuration)
+        seen = to_trajectories(self.world, self._store.data(record.number), omega)
+        key = jax.random.fold_in(jax.random.key(self.settings["seed"]), 1000 + record.number)
+        return rollout(self.world, self.space, theta, omega, key, NUM_SIMULATED) if seen is None else seen
+
+
+def _truth(told: "Told") -> dict[str, Any]:
+    """What the file says is controlled, if it says so."""
+    truth = getattr(told, "metadata", {}).get("truth")
+    known = isinstance(truth, list | tuple) and all(isinstance(name, str) for name in truth)
+    return {"truth": sorted(truth)} if known else {}  # type: ignore[arg-type]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
