@@ -5,10 +5,14 @@ import sys
 
 import typer
 
+from policyspace.cli.configure import configure
 from policyspace.cli.demo import demo
 from policyspace.cli.identify import identify
 from policyspace.cli.plan import plan
+from policyspace.cli.simulate import simulate
+from policyspace.cli.study import app as study
 from policyspace.cli.theory import theory
+from policyspace.cli.worlds import worlds
 from policyspace.errors import InputError
 
 INTERRUPTED = 130
@@ -24,6 +28,10 @@ app = typer.Typer(
 app.command()(identify)
 app.command()(plan)
 app.command()(theory)
+app.command()(worlds)
+app.command()(simulate)
+app.command()(configure)
+app.add_typer(study)
 app.command()(demo)
 
 
