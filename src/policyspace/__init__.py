@@ -10,6 +10,8 @@ The names below stand in the order of the data. Importing the package loads noth
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from policyspace.gymnasium_ids import announce
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -76,3 +78,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOME])
+
+
+announce()

@@ -1,7 +1,6 @@
-"""The paper's worlds under their Gymnasium ids, known as soon as this module is imported.
+"""The paper's worlds under their Gymnasium ids, known wherever Gymnasium is: `gymnasium.make("policyspace/Car-v0")`.
 
-`gymnasium.make("policyspace.worlds.environments:policyspace/Car-v0")` imports it by itself. JAX is imported when an
-environment is made.
+JAX is imported when an environment is made.
 """
 
 from gymnasium.envs.registration import register, registry
@@ -14,6 +13,13 @@ IDS = {
 }
 """The world behind each id."""
 
-for _id, _world in IDS.items():
-    if _id not in registry:
-        register(_id, entry_point="policyspace.worlds.gymnasium_adapter:WorldEnv", kwargs={"world": _world})
+
+
+def register_worlds() -> None:
+    """Tell Gymnasium the ids; its plugin entry point calls this when Gymnasium is imported."""
+    for name, world in IDS.items():
+        if name not in registry:
+            register(name, entry_point="policyspace.worlds.gymnasium_adapter:WorldEnv", kwargs={"world": world})
+
+
+register_worlds()
