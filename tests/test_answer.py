@@ -42,6 +42,15 @@ def test_sentence(answer, ambiguous):
     assert both.sentence.startswith("The agent controls d; at least one of a and b is needed too, but")
 
 
+def test_what_was_declared_is_not_claimed_as_found():
+    """A group that is not tested is not shown to be controlled."""
+    found = identify(X, FORCE, names=list("abc"), always=["c"])
+    assert found.sentence == "The agent controls a, beside c as declared; no evidence for b."
+    assert found.core == ["a", "c"]
+    nothing = identify(X, RNG.normal(size=200), names=list("abc"), always=["a", "b"])
+    assert nothing.sentence == "No group is shown to be controlled, beside a and b as declared; no evidence for c."
+
+
 def test_a_partial_search_claims_no_need(ambiguous):
     """What was not searched may be needed or not."""
     partial = replace(ambiguous, exhaustive=False)

@@ -67,7 +67,11 @@ class Identification:
         if self.settings.get("withheld"):
             return "No verdict: these fits are not reproducible enough for the χ² law."
         rest = [t.group for t in self.tests if t.verdict == "no evidence"]
-        parts = [f"The agent controls {_listed(self.core)}" if self.core else "No group is shown to be controlled"]
+        declared = [name for name in self.core if name in self.settings.get("always", ())]
+        found = [name for name in self.core if name not in declared]
+        parts = [f"The agent controls {_listed(found)}" if found else "No group is shown to be controlled"]
+        if declared:
+            parts[0] += f", beside {_listed(declared)} as declared"
         if self.undecided and self.exhaustive:
             too = "needed too" if self.core else "needed"
             parts.append(f"at least one of {_listed(self.undecided)} is {too}, but the data do not say which")
@@ -193,5 +197,5 @@ def _effect(test: GroupTest) -> str:
     if test.verdict == "controlled" or test.detectable_effect != test.detectable_effect:
         return size
     if test.detectable_effect == float("inf"):
-        return f"{size} (none would show)"
+        return "not determined"  # its weights may be traded for those of other groups
     return f"{size} (shows from {test.detectable_effect:.2g})"
