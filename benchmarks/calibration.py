@@ -8,13 +8,13 @@ from policyspace.calibrated.levels import SCENARIOS, Level, measure
 
 RUNS = {
     ("linear", "wilks"): 1000,
-    ("linear", "bootstrap"): 200,
+    ("linear", "bootstrap"): 100,
     ("linear", "universal"): 400,
     ("linear", "eprocess"): 200,
     ("linear", "mixture"): 1000,
     ("separated", "wilks"): 400,
     ("separated", "firth"): 200,
-    ("separated", "bootstrap"): 60,
+    ("separated", "bootstrap"): 40,
     ("separated", "universal"): 300,
     ("separated", "eprocess"): 100,
     ("peeking", "wilks"): 200,

@@ -183,6 +183,15 @@ def test_fits_are_at_least_as_likely_as_the_truth_and_say_their_noise():
     assert not likelihood.identifiable
 
 
+def test_a_given_start_is_one_more_place_to_climb_from():
+    space = gaussian((4,))
+    theta, data = data_of(space, 300)
+    plain, helped = likelihood_of(space, data).fit(frozenset({0, 1})), likelihood_of(space, data)
+    fit = helped.fit(frozenset({0, 1}), theta)
+    assert fit.log_likelihood >= plain.log_likelihood - 1e-9
+    assert helped.fit(frozenset({0, 1})).log_likelihood == fit.log_likelihood  # and it is remembered
+
+
 def test_the_same_seed_gives_the_same_bytes():
     space = gaussian()
     _, data = data_of(space)
@@ -207,6 +216,7 @@ def test_dead_units_are_named():
     space = gaussian((3,), activation="relu")
     _, data = data_of(space, 200)
     likelihood = likelihood_of(space, data)
+    likelihood.prepare(())  # the full fit alone
     best = likelihood._peaks[space.everything]
     best.peak.theta[space.layer_indices[0][0][1]] = 0.0
     best.peak.theta[space.layer_indices[0][1][1]] = -1.0

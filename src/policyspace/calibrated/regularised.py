@@ -17,7 +17,7 @@ from policyspace.policies.groups import Support
 LINEAR_SPREAD = 2.5
 """The prior's standard deviation for Boltzmann weights of standardised features: weak, yet finite under separation."""
 
-NETWORK_SPREAD = 0.5
+NETWORK_SPREAD = 0.25
 """The same for the weights of a network, whose maximum-likelihood fit is not reproducible."""
 
 

@@ -85,8 +85,9 @@ class NetworkLikelihood(Likelihood):
 
     def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
         """The best peak inside Θ_I; a start is one more place to climb from."""
-        starts = [] if start is None else [self.inputs.to_standardised(self.space, start)]
-        self._fit_level([self._whole(support)], starts)
+        if start is None:
+            return self.fit_many([support])[0]
+        self._fit_level([self._whole(support)], [self.inputs.to_standardised(self.space, start)])
         self._close()
         return self._as_fit(support)
 
