@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import GofChisquarePower, ftest_power_f2
 
@@ -85,6 +87,8 @@ def test_rate_and_pairs_are_inverse():
 def test_nothing_to_find_needs_infinitely_many_pairs():
     assert pairs_for_power(Wilks(ChiSquare(), 0.05), 0.0, 1, 0.9) == np.inf
     assert pairs_for_power(Wilks(ChiSquare(), 0.05), 1.0, 0, 0.9) == np.inf
+    for procedure in (Wilks(ChiSquare(), 0.05), Universal(0.05, 4), Prequential(0.05, 4)):
+        assert procedure.power(1000, 1.0, 0) == 0.0  # a group that is a combination of others has nothing to test
 
 
 @pytest.mark.parametrize("law", [ChiSquare(), WilksLambda(60, 4, 1)])
@@ -535,3 +539,43 @@ def test_a_pilot_smaller_than_its_parameters_is_refused():
     data = gaussian_data(np.random.default_rng(0), 3, np.zeros(5))
     with pytest.raises(InputError, match="3 rows are fewer than the 6 parameters"):
         plan(data, covariance=1.0)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.sampled_from([3, 6, 12, 30, 80]),
+    kind=st.sampled_from(["one", "two", "three labels", "separated"]),
+    constant=st.booleans(),
+    collinear=st.booleans(),
+    counted=st.booleans(),
+    test=st.sampled_from(["wilks", "universal", "eprocess"]),
+    groups=st.sampled_from(["feature", "parameter"]),
+)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_any_pilot_gives_a_plan_or_one_sentence(seed, n, kind, constant, collinear, counted, test, groups):
+    rng = np.random.default_rng(seed)
+    states = rng.normal(size=(n, 3)) * 10.0 ** rng.integers(-3, 4, size=3)
+    if constant:
+        states[:, 1] = 1.0
+    if collinear:
+        states[:, 2] = 2 * states[:, 0]
+    actions = {
+        "one": states[:, 0] + rng.normal(size=n),
+        "two": rng.normal(size=(n, 2)),
+        "three labels": rng.integers(0, 3, size=n),
+        "separated": (states[:, 0] > 0).astype(int),
+    }[kind]
+    weights = rng.integers(0, 4, size=n).astype(float) if counted else None
+    try:
+        answer = plan(states, actions, weights=weights, test=test, groups=groups)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return
+    json.loads(answer.to_json())
+    for group in answer.groups:
+        assert 0 <= group.power_now.low <= group.power_now.value <= group.power_now.high <= 1
+        assert group.pairs.low <= group.pairs.value <= group.pairs.high
+    for interval in answer.intervals:
+        assert interval.lower < interval.upper
+        assert interval.lower <= interval.estimate <= interval.upper or answer.groups[0].effect == np.inf
+    assert str(answer).startswith(answer.sentence)

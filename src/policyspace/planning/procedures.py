@@ -70,6 +70,8 @@ class Universal:
 
     def power(self, num_pairs: float, rate: float, degrees_of_freedom: int) -> float:
         """The same draws at every n and rate, so that power grows smoothly with both."""
+        if not degrees_of_freedom:
+            return 0.0
         length = np.sqrt(num_pairs * rate / 2)
         first, second, product, square_first, square_second, rest = _draws(
             self.seed, degrees_of_freedom, self.num_parameters - degrees_of_freedom
@@ -115,6 +117,8 @@ class Prequential:
 
     def power(self, num_pairs: float, rate: float, degrees_of_freedom: int) -> float:
         """By the normal law of log E_n."""
+        if not degrees_of_freedom:
+            return 0.0
         d, bets = self.num_parameters, max(num_pairs - self.fewest, 0.0)
         cost = d * np.log1p(bets / (self.fewest - d - 1))
         mean = (bets * rate - (d - degrees_of_freedom) - cost) / 2

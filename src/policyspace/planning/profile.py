@@ -106,7 +106,8 @@ class Profile:
             if not distance:
                 return -self.root
             start = self.best + distance * path
-            fitted = maximise(self.rows.at, self.rows.hessian, start, free)
+            with np.errstate(over="ignore", invalid="ignore"):  # far out on a separated weight; such steps are undone
+                fitted = maximise(self.rows.at, self.rows.hessian, start, free)
             return float(np.sqrt(max(2 * (self.likelihood.full.log_likelihood - fitted.value), 0.0))) - self.root
 
         if self.likelihood.diverging[i]:
