@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyspace.cli import options
+from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
@@ -79,7 +80,12 @@ def identify(
     """
     from policyspace.identification import identify as answer
 
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, found {seed}.")
     options.check_targets(plot, json)
+    others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
+    others |= {"--correction": correction != "holm", "--json": json is not None, "--plot": plot is not None}
+    _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
     data = options.source(
         file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
     )
@@ -116,6 +122,17 @@ def identify(
         for path in [plot, json]:
             if path is not None:
                 typer.echo(f"Saved {path}")
+
+
+def _check_follow(follow: bool, wait: float | None, budget: int | None, others: list[str]) -> None:
+    """What following a file takes, and what only a whole file does: nothing that was asked for is left out silently."""
+    if follow and others:
+        raise InputError(f"--follow has a test of its own and prints as it goes, found {others[0]} too: leave one out.")
+    for option, value in {"--wait": wait, "--budget": budget}.items():
+        if value is not None and not follow:
+            raise InputError(f"{option} belongs to --follow, found it alone: add --follow, or leave it out.")
+        if value is not None and not value > 0:
+            raise InputError(f"{option} must be more than 0, found {value}.")
 
 
 def show(result: "Identification") -> None:

@@ -58,6 +58,8 @@ class GaussianLikelihood(Likelihood):
         self._matrix, self._num_responses = self._quadratic(moments)
         if space.estimated:
             self._check_noise()
+        else:
+            self._check_rounding()
         self.law: ReferenceLaw = self._law()
         self.full = self.fit(space.everything)
 
@@ -94,6 +96,15 @@ class GaussianLikelihood(Likelihood):
             raise InputError(
                 "the actions are linear functions of one another, given the features, so their covariance cannot be "
                 "estimated: drop a redundant action column, or give the covariance."
+            )
+
+    def _check_rounding(self) -> None:
+        """λ is a difference of sums as large as aᵀΣ⁻¹a: their rounding must be small beside a critical value."""
+        total = float(np.trace(self._matrix[-self._num_responses :, -self._num_responses :]))
+        if np.finfo(float).eps * total > 0.1:
+            raise InputError(
+                f"the covariance is so small beside the actions (their squares add up to {total:.1g} variances) that "
+                "rounding would decide: check its units, or leave it out to estimate it."
             )
 
     def _quadratic(self, moments: np.ndarray) -> tuple[np.ndarray, int]:
