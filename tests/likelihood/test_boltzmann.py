@@ -307,3 +307,19 @@ def test_spaces_and_data_that_do_not_fit_are_said_in_words():
     with pytest.raises(InputError, match="fewer than"):
         few = data_of(np.eye(3)[:, [0, 1, 2, 0]], np.array([0, 1, 1]), 1)
         likelihood_of(space_of(few), few)
+
+
+@pytest.mark.parametrize(("seed", "n"), [(81, 40), (158, 40), (73, 6000), (9, 6000)])
+def test_sharp_agents_of_heavy_tailed_features_too(seed, n):
+    # Hessians far from the full fit's: restricted fits must notice, and not stop where a first guess of the gain is small.
+    rng = np.random.default_rng(seed)
+    k, q = 2, 3
+    x = np.exp(2 * rng.normal(size=(n, q)))
+    y = softmax_sample(rng, np.minimum(x, 20), rng.normal(size=(k, q)), intercept=False)
+    data = data_of(x, y, k)
+    likelihood = likelihood_of(space_of(data), data)
+    space = likelihood.space
+    supports = [frozenset(g for b, g in enumerate(space.tested) if mask >> b & 1) for mask in range(8)]
+    for support, found in zip(supports, likelihood.fit_many(supports), strict=True):
+        exact = likelihood.fit(support, start=np.zeros(space.num_parameters))  # Newton with its own Hessians
+        assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=5e-7)

@@ -12,12 +12,15 @@ from policyspace.likelihood.chunks import num_workers, single_threaded_blas
 from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ChiSquare
 from policyspace.likelihood.merge import merge_rows
-from policyspace.likelihood.newton import Maximum, maximise, newton_step
+from policyspace.likelihood.newton import TOLERANCE, Maximum, maximise, newton_step
 from policyspace.likelihood.separation import diverging_coordinates
 from policyspace.likelihood.softmax import SoftmaxRows
 from policyspace.likelihood.subsets import residual_blocks
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.groups import Support
+
+SLOW = 0.1
+"""Gains that fall by less than this factor need a new Hessian."""
 
 NEARLY = 1e-6
 """A gain in log-likelihood so small that the step which promises it need not be checked by another pass."""
@@ -229,6 +232,7 @@ class RestrictedBatch:
         self.decided = np.zeros(len(supports), dtype=bool)
         self.slack = np.zeros(len(supports))  # how much more log-likelihood there may still be
         self._last_gain = np.full(len(supports), np.inf)
+        self._ratio = np.zeros(len(supports))  # of the last gain to the one before
         self._preconditioners: dict[int, np.ndarray] = {}
 
     def _start(self, free: np.ndarray) -> np.ndarray:
@@ -265,8 +269,10 @@ class RestrictedBatch:
         free = self.free[i]
         step = np.zeros(len(free))
         step[free], gain = newton_step(self._preconditioner(i)[np.ix_(free, free)], self.gradients[i, free])
-        self._last_gain[i] = gain
-        if gain <= max(NEARLY, 1e-15 * abs(self.values[i])):
+        # How fast the gains fall shows how far the preconditioner is from the Hessian: by Newton's own they vanish at once.
+        self._ratio[i], self._last_gain[i] = gain / self._last_gain[i], gain
+        trusted = gain <= NEARLY and gain * np.sqrt(self._ratio[i]) <= NEARLY / 20
+        if trusted or gain <= max(TOLERANCE, 1e-15 * abs(self.values[i])):
             # The last step is taken on trust: what it gains is known to a few per cent of itself.
             self.thetas[i] += step
             self.values[i] += gain
@@ -274,14 +280,15 @@ class RestrictedBatch:
             gain = 0.0
         if self.thresholds is not None:
             # ½gᵀH⁻¹g is the gain to second order; near the top twice that, and twice again for a sampled Hessian, is safe.
-            self.slack[i] = 4 * gain if gain < 0.05 else np.inf
+            self.slack[i] = 4 * gain if gain < 0.05 and self._ratio[i] < SLOW else np.inf
             self.decided[i] = (
                 self.values[i] >= self.thresholds[i] or self.values[i] + self.slack[i] < self.thresholds[i]
             )
         return step
 
     def _preconditioner(self, i: int) -> np.ndarray:
-        if self._last_gain[i] > 0.5:  # less is less than a standard error: the Hessian has hardly moved
+        # A gain below a half is less than a standard error, on which the Hessian hardly moves; unless the gains say it does.
+        if self._last_gain[i] > 0.5 or self._ratio[i] > SLOW:
             self._preconditioners[i] = self._corrected_hessian(self.thetas[i])
         return self._preconditioners[i]
 
