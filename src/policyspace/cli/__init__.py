@@ -9,6 +9,7 @@ from policyspace.cli.configure import configure
 from policyspace.cli.demo import demo
 from policyspace.cli.identify import identify
 from policyspace.cli.plan import plan
+from policyspace.cli.reproduce import reproduce
 from policyspace.cli.simulate import simulate
 from policyspace.cli.study import app as study
 from policyspace.cli.theory import theory
@@ -32,6 +33,7 @@ app.command()(worlds)
 app.command()(simulate)
 app.command()(configure)
 app.add_typer(study)
+app.command()(reproduce)
 app.command()(demo)
 
 

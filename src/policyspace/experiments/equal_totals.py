@@ -1,14 +1,27 @@
-"""What both grid-world experiments share: one agent, one way of configuring, α̂ and β̂ of what it finds."""
+"""What experiments at equal totals share: one agent, one design, α̂ and β̂ of what it finds."""
 
 from typing import Any
 
 from policyspace.configuration import DESIGNS, configure
 from policyspace.confmdp import Configuration, ConfMDP, Key
+from policyspace.experiments.store import Cell
 from policyspace.jax_setup import jax
 from policyspace.policies import PolicySpace
 from policyspace.trajectories import Trajectories
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn
+
+NUM_ATTEMPTS = 3
+"""Looks after the first one, re-designed each time."""
+
+COMPARED: dict[str, dict[str, Any]] = {
+    "none": {},
+    "uniform": {},
+    "paper": {"joint": True},
+    "d-optimal": {},
+    "noncentrality": {},
+}
+"""The designs that are compared, and their options; the paper's objective asks for all undecided units together."""
 
 _SPACES: dict[str, tuple[ConfMDP, PolicySpace]] = {}
 
@@ -19,6 +32,27 @@ def world_and_space(name: str) -> tuple[ConfMDP, PolicySpace]:
         world = make_world(name)
         _SPACES[name] = world, world.policy_space()
     return _SPACES[name]
+
+
+def equal_totals(experiment: str, world: str, totals: tuple[int, ...], runs: int, significance: float) -> list[Cell]:
+    """Every design at every total of episodes, on the same agents; without configuration all episodes are one look."""
+    return [
+        Cell(
+            experiment,
+            {
+                "world": world,
+                "design": design,
+                "design_options": options,
+                "budget": total,
+                "num_attempts": 0 if design == "none" else NUM_ATTEMPTS,
+                "significance": significance,
+                "seed": seed,
+            },
+        )
+        for total in totals
+        for design, options in COMPARED.items()
+        for seed in range(runs)
+    ]
 
 
 def run(setting: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,14 @@
+"""`minigolf`: how many controlled features each design misses, at equal totals of episodes."""
+
+from policyspace.experiments.equal_totals import equal_totals, run
+from policyspace.experiments.store import Cell
+
+__all__ = ["cells", "run"]
+
+TITLE = "Minigolf"
+TOTALS = (12, 40, 120)
+
+
+def cells(runs: int) -> list[Cell]:
+    """Every design at every total, on the same agents."""
+    return equal_totals("minigolf", "minigolf", TOTALS, runs, significance=0.01)
