@@ -1,4 +1,7 @@
-"""How often each test errs, and what it finds: `python -m benchmarks.calibration` writes the table in docs/."""
+"""How often each test errs, and what it finds: the table in docs/.
+
+`python -m benchmarks.calibration [share of the runs] [scenario …]` measures all scenarios, or some again.
+"""
 
 import sys
 import time
@@ -25,6 +28,7 @@ RUNS = {
     ("network", "bootstrap"): 20,
 }
 
+HEAD = ["| scenario | test | runs | type-I error (nominal .05) | power | seconds a run |", "|---|---|---|---|---|---|"]
 TABLE = Path(__file__).parent.parent / "docs" / "calibration-table.md"
 
 
@@ -35,18 +39,26 @@ def row(level: Level, seconds: float) -> str:
     )
 
 
+def known() -> dict[tuple[str, str], str]:
+    """The rows of the table as it is, so that one scenario can be measured again without the others."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines()[2:] if TABLE.exists() else []
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return {(cell[1], cell[2]): line for cell, line in zip(cells, lines, strict=True)}
+
+
 def main() -> None:
     share = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    lines = [
-        "| scenario | test | runs | type-I error (nominal .05) | power | seconds a run |",
-        "|---|---|---|---|---|---|",
-    ]
+    wanted = sys.argv[2:] or list(SCENARIOS)
+    rows = known()
     for (scenario, test), runs in RUNS.items():
+        if scenario not in wanted:
+            continue
         start = time.perf_counter()
         level = measure(SCENARIOS[scenario], test, max(1, round(runs * share)))
-        lines.append(row(level, time.perf_counter() - start))
-        print(lines[-1], flush=True)
-        TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        rows[scenario, test] = row(level, time.perf_counter() - start)
+        print(rows[scenario, test], flush=True)
+        ordered = [rows[key] for key in RUNS if key in rows]
+        TABLE.write_text("\n".join([*HEAD, *ordered]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
