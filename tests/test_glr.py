@@ -48,3 +48,14 @@ def test_a_negative_lambda_is_an_error_not_a_zero():
     space = BoltzmannLinear(data.names, data.action_names)
     with pytest.raises(InputError, match="more likely than the full one"):
         likelihood_ratio(fit(space, data), fit(space, data, frozenset()))
+
+
+def test_two_fits_of_the_same_maximum_are_no_error():
+    # A copy of a feature is no restriction: λ is zero, whichever of the two fits rounding favours.
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(60, 2))
+        data = Demonstrations.from_arrays(np.column_stack([x, x[:, 0]]), rng.integers(0, 3, 60), discrete=True)
+        space = BoltzmannLinear(data.names, data.action_names)
+        test = likelihood_ratio(fit(space, data, space.everything - {1}), fit(space, data))
+        assert 0.0 <= test.statistic < 1e-6 and (test.degrees_of_freedom, test.p_value) == (0, 1.0)
