@@ -34,12 +34,12 @@ def identify(
     episodes: Any = None,
     weights: Any = None,
     policy: PolicyName | PolicySpace | None = None,
-    hidden: Sequence[int] = (8,),
+    hidden: Sequence[int] | None = None,
     covariance: Any = None,
     groups: NetworkGroups = "feature",
     always: Sequence[str] = (),
     fixed: Any = 0.0,
-    intercept: bool = True,
+    intercept: bool | None = None,
     reference: Any = None,
     rule: Literal["simplified", "combinatorial"] = "simplified",
     significance: float = 0.05,
@@ -55,7 +55,8 @@ def identify(
     names the action column(s) and `names` the feature columns; or a `Demonstrations`. The policy is Boltzmann for labels
     and whole numbers, Gaussian for real numbers, unless given. The chance of any false "controlled" is at most
     `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's split instead.
-    `policy="network"` has hidden tanh layers of the widths `hidden`. `test` says what decides: Wilks' theorem, the
+    What a simulated file says about its policy holds unless an argument says otherwise; without either, an intercept is
+    added, and `policy="network"` has one hidden tanh layer of 8 units. `test` says what decides: Wilks' theorem, the
     parametric bootstrap, universal inference, an e-process or a mixture e-value; by default what fits space and data.
     """
     _check_settings(rule, significance, correction)
@@ -93,12 +94,12 @@ def space_and_demonstrations(
     episodes: Any = None,
     weights: Any = None,
     policy: PolicyName | PolicySpace | None = None,
-    hidden: Sequence[int] = (8,),
+    hidden: Sequence[int] | None = None,
     covariance: Any = None,
     groups: NetworkGroups = "feature",
     always: Sequence[str] = (),
     fixed: Any = 0.0,
-    intercept: bool = True,
+    intercept: bool | None = None,
     reference: Any = None,
 ) -> tuple[PolicySpace, Demonstrations]:
     """The policy space and the pairs that the arguments of `identify` stand for."""
@@ -223,12 +224,12 @@ def _demonstrations(
 def _space(
     policy: Any,
     data: Demonstrations,
-    hidden: Sequence[int],
+    hidden: Sequence[int] | None,
     covariance: Any,
     groups: NetworkGroups,
     always: Sequence[str],
     fixed: Any,
-    intercept: bool,
+    intercept: bool | None,
 ) -> PolicySpace:
     if isinstance(policy, PolicySpace):
         return policy
@@ -236,11 +237,18 @@ def _space(
     recorded = recorded if isinstance(recorded, Mapping) else {}
     if policy is None:
         policy = "boltzmann" if data.discrete else "gaussian"
+        if str(recorded.get("family", "")).endswith("network"):
+            policy = "network"
+    if hidden is None:
+        hidden = recorded.get("hidden", (8,))
+    if intercept is None:
+        intercept = bool(recorded.get("intercept", True))
     blocks = dict(data.blocks)
     if covariance is None and not data.discrete:
         covariance = recorded.get("covariance", "estimate")
     if policy == "network":
-        return _network(data, tuple(hidden), covariance, groups, always, fixed, blocks)
+        activation = recorded.get("activation", "tanh")
+        return _network(data, tuple(hidden), activation, covariance, groups, always, fixed, blocks)
     if groups in ("input", "hidden", "output"):
         raise InputError(f"the groups '{groups}' belong to the policy 'network', found '{policy}': use 'feature'.")
     groups = cast(Groups, groups)
@@ -256,6 +264,7 @@ def _space(
 def _network(
     data: Demonstrations,
     hidden: tuple[int, ...],
+    activation: Any,
     covariance: Any,
     groups: NetworkGroups,
     always: Sequence[str],
@@ -268,10 +277,10 @@ def _network(
     if data.discrete:
         if covariance is not None:
             raise InputError("a covariance was given, but the actions are discrete: it belongs to Gaussian policies.")
-        return BoltzmannNetwork(data.names, data.action_names, hidden, "tanh", groups, always, fixed, blocks)
+        return BoltzmannNetwork(data.names, data.action_names, hidden, activation, groups, always, fixed, blocks)
     if isinstance(covariance, str) and covariance == "estimate":
         covariance = residual_covariance(data.names, data.action_names, hidden, data.features, data.actions)
-    return GaussianNetwork(data.names, data.action_names, hidden, covariance, "tanh", groups, always, fixed, blocks)
+    return GaussianNetwork(data.names, data.action_names, hidden, covariance, activation, groups, always, fixed, blocks)
 
 
 def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Source:
     groups: Any
     always: tuple[str, ...]
     fixed: Any
-    intercept: bool
+    intercept: bool | None
 
     def settings(self) -> dict[str, Any]:
         """As keyword arguments of `policyspace.identify`."""
@@ -110,7 +110,13 @@ def source(
         reference=reference,
     )
     return Source(
-        data, policy, _covariance(covariance), grouping, tuple(declared) + more, fixed, intercept=not no_intercept
+        data,
+        policy,
+        _covariance(covariance),
+        grouping,
+        tuple(declared) + more,
+        fixed,
+        intercept=False if no_intercept else None,
     )
 
 
