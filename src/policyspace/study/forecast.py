@@ -1,13 +1,14 @@
 """What the next round would settle: the power of its tests, foretold from what is known of the agent."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from policyspace.configuration.objective import expected_information, information_terms
-from policyspace.confmdp import Configuration, ConfMDP, Key, rollout
+from policyspace.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.fisher import noncentrality_for_power
-from policyspace.jax_setup import jnp
+from policyspace.jax_setup import jax, jnp
 from policyspace.likelihood.law import ChiSquare
 from policyspace.planning import Wilks, pairs_for_power
 from policyspace.policies import PolicySpace
@@ -47,10 +48,15 @@ def forecast(
     ]
 
 
+@partial(jax.jit, static_argnums=(0, 1))
+def _information(world: ConfMDP, space: PolicySpace, theta: Array, seen: Trajectories) -> Array:
+    terms = information_terms(world, space, theta, seen)
+    return expected_information(world, terms, seen.configuration)[0]
+
+
 def _per_episode(world: ConfMDP, space: PolicySpace, theta: np.ndarray, seen: Trajectories) -> np.ndarray:
     """E[Σ_t F(θ, s_t)] of an episode, where the episodes come from [d, d]."""
-    terms = information_terms(world, space, jnp.asarray(theta), seen)
-    return np.asarray(expected_information(world, terms, seen.configuration)[0])
+    return np.asarray(_information(world, space, jnp.asarray(theta), seen))
 
 
 def _beyond_others(information: np.ndarray, space: PolicySpace, unit: int) -> np.ndarray:
