@@ -261,6 +261,9 @@ def test_every_test_finds_a_strong_agent(rule, test):
     answer = identify(choices(), rule=rule, test=test)
     assert answer.support == ["near", "far"]
     assert answer.settings["test"] == test
+    # The smallest effect that would have shown is known for λ alone.
+    shows = answer.tests[2].detectable_effect
+    assert np.isfinite(shows) if test in ("wilks", "bootstrap") else np.isnan(shows)
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "universal", "eprocess"])

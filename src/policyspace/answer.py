@@ -112,12 +112,7 @@ class Identification:
         )
         lines = [f"{self.num_pairs} pairs, {self.num_parameters} parameters, {self.rule} rule; {promise}."]
         if self.settings.get("test", "wilks") != "wilks":
-            lines.append(
-                f"Test: {self.settings['test_note']}; the column λ shows {self.settings['statistic']}. "
-                f"Chosen because {self.settings['test_reason']}."
-                if self.settings["test_reason"] != "as asked for"
-                else f"Test: {self.settings['test_note']}; the column λ shows {self.settings['statistic']}."
-            )
+            lines.append(self._test_in_words())
         if len(self.supports) > 1:
             shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]
             more = f" and {len(self.supports) - 10} more" if len(self.supports) > 10 else ""
@@ -130,6 +125,16 @@ class Identification:
             right = sum(self._mark(t) == " ✓" for t in self.tests)
             lines.append(f"The file knows the truth: {right} of {len(self.tests)} verdicts are right.")
         return lines + [f"Warning: {warning}" for warning in self.warnings]
+
+    def _test_in_words(self) -> str:
+        """Which test decided, what its column shows, and why it was chosen."""
+        settings = self.settings
+        words = f"Test: {settings['test_note']}"
+        if settings["statistic"] != "λ":
+            words += f"; the column λ shows {settings['statistic']}"
+        return words + (
+            f". Chosen because {settings['test_reason']}." if settings["test_reason"] != "as asked for" else "."
+        )
 
     def __str__(self) -> str:
         table = [COLUMNS, *self.rows()]

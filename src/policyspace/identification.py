@@ -339,8 +339,8 @@ def _answer(
                 group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
                 group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
                 detectable_effect(likelihood, inverse, group, significance / max(len(verdicts.tests), 1))
-                if likelihood.identifiable or likelihood.design is not None
-                else np.nan,  # weights of a network that is not identifiable have no size of their own
+                if settings["test"] in ("wilks", "bootstrap") and (likelihood.identifiable or likelihood.design is not None)
+                else np.nan,  # known for λ alone; and weights of a network that is not identifiable have no size
             )
         )  # fmt: skip
     return Identification(
