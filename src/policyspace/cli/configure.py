@@ -88,7 +88,6 @@ def configure(
 
     check_settings(significance, rule, design, attempts, episodes, budget, seed)
     place = load_world(world)
-    _make_folder(out)
     keys = jax.random.split(jax.random.key(seed), 3)
     space = place.policy_space()
     owned = controls_of(place, controls, keys[0])
@@ -100,6 +99,7 @@ def configure(
         "world": world, "seed": seed, "rule": rule, "design": design, "significance": significance,
         "paper_rule": paper_rule, "num_rounds": num_rounds, "budget": budget, "initial": plain(start),
     }  # fmt: skip
+    _make_folder(out)
     console = Console(highlight=False)
     units = tuple(space.groups[i].name for i in space.tested)
     diary = Diary(place, settings, truth, units, num_rounds, console, out)

@@ -1,0 +1,145 @@
+"""The study command: a study from its creation to its end, and sentences for whatever is wrong."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from policyspace import Demonstrations, Study, write
+from policyspace.cli.study import app
+from policyspace.configuration_parameters import parse_configuration
+from policyspace.confmdp import rollout
+from policyspace.errors import InputError
+from policyspace.jax_setup import jax
+from policyspace.worlds import make_world
+
+WORLD = make_world("gridworld")
+SPACE = WORLD.policy_space()
+OWNED = ("row_0", "goal_row_2")
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def agent(configuration, seed=0, count=60, **metadata):
+    theta = np.zeros((3, 17))
+    theta[0, 1 + WORLD.feature_names.index("row_0")] = theta[1, 1 + WORLD.feature_names.index("goal_row_2")] = 2.5
+    seen = rollout(WORLD, SPACE, theta.ravel(), WORLD.check_configuration(configuration), jax.random.key(seed), count)
+    return seen.pairs(WORLD.feature_names, WORLD.action_names, metadata)
+
+
+@pytest.fixture
+def path(tmp_path):
+    made = tmp_path / "s.sqlite"
+    said = run("create", made, "--world", "gridworld", "--design", "uniform", "--attempts", 1, "--episodes", 60,
+               "--configuration", "row=[1,1,1,5,1]", "--significance", 0.02)  # fmt: skip
+    assert "A study of 16 units in gridworld." in said and "≤ 0.02" in said and str(made) in said
+    return made
+
+
+def test_a_study_from_the_first_question_to_the_last(tmp_path, path):
+    toml, told = tmp_path / "w.toml", tmp_path / "d.parquet"
+    said = run("ask", path, "--out", toml)
+    assert "Round 1 of at most 2: 60 episodes (tested at δ = 0.01)" in said
+    assert "the agent starts in row 3 (93%) and any column" in said and "has not been seen yet" in said
+    asked = WORLD.check_configuration(parse_configuration(toml))  # what simulate --configuration does with the file
+    assert np.asarray(asked["row"]).tolist() == [1, 1, 1, 5, 1]
+
+    write(agent(asked, truth=list(OWNED)), told)
+    said = run("tell", path, told)
+    fell = Study.open(path).rounds()[0].fell
+    assert fell and set(fell) <= set(OWNED) and f"fell: {', '.join(f'{name} ✓' for name in fell)}" in said
+    said = run("ask", path)
+    assert "plays no favourites" in said and "any row and any column" in said and "What it would settle" in said
+    again = json.loads(CliRunner().invoke(app, ["ask", str(path), "--json", "-"]).output)
+    assert again["number"] == 1 and again["num_episodes"] == 60 and again["design"] == "uniform"
+    assert "Asked and not yet told: round 2" in run("status", path)
+
+    write(agent(again["configuration"], seed=1, truth=list(OWNED)), told)
+    said = run("tell", path, told)
+    assert "Nothing is left to ask: all 2 rounds have been told" in said
+    assert "Nothing is left to ask" in run("ask", path) and run("ask", path, "--json", "-") == "null"
+    status = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "-"]).output)
+    assert status["selected"] == sorted(OWNED, key=WORLD.feature_names.index) and status["total_episodes"] == 120
+    assert sum(r["significance"] for r in status["rounds"]) == pytest.approx(0.02)
+    assert status["truth"] == sorted(OWNED) and "The agent controls row_0, goal_row_2" in run("status", path)
+
+
+def test_a_log_without_roles_needs_its_columns_named(tmp_path, path):
+    data = agent({"row": [1, 1, 1, 5, 1]})
+    frame = polars.DataFrame(dict(zip(data.names, data.features.T, strict=True))).with_columns(
+        move=polars.Series([data.action_names[a] for a in data.actions]),
+        run=polars.Series(data.episodes),
+        weather=polars.Series(np.arange(data.num_pairs) % 3),
+    )
+    frame.write_csv(tmp_path / "log.csv")
+    with pytest.raises(InputError, match="episode"):
+        run("tell", path, tmp_path / "log.csv", "--action", "move")
+    run("tell", path, tmp_path / "log.csv", "--action", "move", "--episode", "run", "--configuration", "row[4]=3")
+    study = Study.open(path)
+    assert study.rounds()[0].configuration["row"] == [1, 1, 1, 1, 3]
+    np.testing.assert_array_equal(study.demonstrations(0).actions, data.actions)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "gif"])
+def test_the_rounds_are_drawn(tmp_path, path, suffix):
+    write(agent({}), tmp_path / "d.npz")
+    run("tell", path, tmp_path / "d.npz")
+    picture = tmp_path / f"rounds.{suffix}"
+    assert str(picture) in run("status", path, "--plot", picture)
+    if suffix == "svg":
+        assert "</svg>" in picture.read_text()
+    else:
+        with Image.open(picture) as image:
+            assert image.format == suffix.upper() and min(image.size) > 200
+
+
+BAD = [
+    (["create", "s2.sqlite", "--world", "gridwrld"], "did you mean 'gridworld'"),
+    (["create", "s2.sqlite", "--world", "no_module:World"], "cannot be imported"),
+    (["create", "s2.sqlite", "--world", "gridworld", "--features", "row_9"], "no feature 'row_9'"),
+    (["create", "s2.sqlite", "--world", "gridworld", "--significance", "2"], "between 0 and 1"),
+    (["create", "s2.sqlite", "--world", "gridworld", "--design", "best"], "no design 'best'"),
+    (["create", "s2.sqlite", "--world", "gridworld", "--groups", "g.toml"], "tests weights against zero"),
+    (["create", "s.sqlite", "--world", "gridworld"], "there is a file already"),
+    (["create", "no/s.sqlite", "--world", "gridworld"], "there is no folder"),
+    (["ask", "nowhere.sqlite"], "found no file"),
+    (["ask", "bad.csv"], "cannot be used as a study"),
+    (["ask", "s.sqlite", "--out", "w.json"], "saved as .toml"),
+    (["ask", "s.sqlite", "--out", "no/w.toml"], "there is no folder"),
+    (["tell", "s.sqlite", "nowhere.csv"], "no such file"),
+    (["tell", "s.sqlite", "golf.csv"], "from the world 'minigolf'"),
+    (["tell", "s.sqlite", "other.npz"], "lack the feature"),
+    (["status", "s.sqlite", "--plot", "r.txt"], ".png, .svg or .pdf"),
+    (["status", "s.sqlite", "--plot", "r.png"], "nothing to draw yet"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n" * 200)
+    (tmp_path / "g.toml").write_text("[fixed]\nrow_0 = 1.0\n")
+    write(agent({}, count=3, world="minigolf"), tmp_path / "golf.csv")
+    data = agent({}, count=3)
+    write(Demonstrations(data.features[:, :2], data.actions, ("a", "b"), data.action_names, data.episodes), "other.npz")
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    with pytest.raises(InputError) as caught:
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_the_program_exits_with_2(tmp_path):
+    arguments = [sys.executable, "-m", "policyspace", "study", "ask", "nowhere.sqlite"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert "expected a study, found no file" in done.stderr
