@@ -11,7 +11,9 @@ IDS = "['policyspace/Car-v0', 'policyspace/ContinuousGridworld-v0', 'policyspace
 
 @pytest.mark.parametrize("order", ["import policyspace, gymnasium", "import gymnasium, policyspace"])
 def test_ids_are_registered_in_either_order(order):
-    done = subprocess.run([sys.executable, "-c", f"import sys; {order}; {SHOW}"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {order}; {SHOW}"], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == f"{IDS} False"
 
 

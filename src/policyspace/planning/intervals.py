@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import chdtri, stdtrit
 
 from policyspace.errors import InputError
-from policyspace.fisher import inverse_information
+from policyspace.fisher import inverse_of
 from policyspace.likelihood.base import Likelihood
 from policyspace.likelihood.boltzmann import BoltzmannLikelihood
 from policyspace.likelihood.gaussian import GaussianLikelihood
@@ -59,7 +59,7 @@ def parameter_names(space: ExponentialFamily) -> list[str]:
 
 def _student_ends(likelihood: GaussianLikelihood, significance: float) -> Callable[[int], tuple[float, float]]:
     """θ̂_i ± c·s_i, c of the normal law or of Student's: where θ_i = x fixed, λ(x) is a function of ((x − θ̂_i)/s_i)²."""
-    inverse, hidden = inverse_information(likelihood.information())
+    inverse, hidden = inverse_of(likelihood)
     spare = likelihood.total_weight
     quantile = float(np.sqrt(chdtri(1, significance)))
     if likelihood.space.estimated:

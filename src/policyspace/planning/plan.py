@@ -9,7 +9,7 @@ import numpy as np
 
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
-from policyspace.fisher import dependences, inverse_information, worst_variance
+from policyspace.fisher import dependences, inverse_of, worst_variance
 from policyspace.glr import Test
 from policyspace.identification import space_and_demonstrations
 from policyspace.likelihood import Likelihood, likelihood_of
@@ -179,7 +179,7 @@ class _Planner:
         self.likelihood, self.procedure, self.power, self.tail, self.effect = likelihood, procedure, power, tail, effect
         self.law: NoncentralLaw = likelihood.law
         self.total = likelihood.total_weight
-        self.inverse, self.hidden = inverse_information(likelihood.information())
+        self.inverse, self.hidden = inverse_of(likelihood)
         # Weights are counts: plans are made in what they add up to, and told in rows of the same mean weight.
         self.rows_per_weight = data.num_pairs / self.total
         self.pairs_per_episode = None if data.num_episodes is None else data.num_pairs / data.num_episodes
