@@ -115,6 +115,7 @@ def test_a_long_story_keeps_its_first_its_last_and_what_fell():
     shown = [r.number for r in chosen(told.rounds)]
     assert len(shown) == MOST_ROUNDS and {0, 11, 20, 29} <= set(shown) and shown == sorted(shown)
     assert len(draw_rounds(told).axes) == 2 * MOST_ROUNDS
+    assert [r.number for r in chosen(told.rounds, 4)] == [0, 11, 20, 29] and len(chosen(told.rounds, 24)) == 24
 
 
 def test_the_verdict_counts_against_the_truth():

@@ -32,9 +32,8 @@ def draw_omega(
     entries = _entries(parameters)
     top = 2.6 if len(entries) == 1 else 0.7 + 0.24 * len(entries)
     bottom = 0.8 + 0.3 * len(lanes)
-    figure = Figure(
-        figsize=(max(7.2, 2.4 + 1.15 * len(rounds)), 0.6 + top + bottom), facecolor="white", layout="constrained"
-    )
+    figure = Figure(figsize=(max(7.2, 2.4 + 1.15 * len(rounds)), 0.6 + top + bottom), facecolor="white")
+    figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
     above, below = figure.subplots(2, 1, height_ratios=[top, bottom], sharex=True)
     if len(entries) == 1:

@@ -28,7 +28,7 @@ PANELS: dict[str, Callable[..., None]] = {
     "continuous-gridworld": continuous_gridworld_panel,
 }
 MOST_ROUNDS = 8
-"""More panels cannot be read on a page; the animation has them all."""
+"""More panels cannot be read on a page."""
 
 
 @final
@@ -103,11 +103,11 @@ def draw_rounds(story: Story) -> "Figure":
     return figure
 
 
-def chosen(rounds: Sequence[RoundRecord]) -> list[RoundRecord]:
-    """The rounds that a page can hold: the first, those in which something fell, the last."""
-    if len(rounds) <= MOST_ROUNDS:
+def chosen(rounds: Sequence[RoundRecord], most: int = MOST_ROUNDS) -> list[RoundRecord]:
+    """The rounds that a page, or a film, can hold: the first, those in which most fell, the last."""
+    if len(rounds) <= most:
         return list(rounds)
-    inner = sorted(rounds[1:-1], key=lambda r: (-len(r.fell), r.number))[: MOST_ROUNDS - 2]
+    inner = sorted(rounds[1:-1], key=lambda r: (-len(r.fell), r.number))[: most - 2]
     return sorted([rounds[0], *inner, rounds[-1]], key=lambda r: r.number)
 
 

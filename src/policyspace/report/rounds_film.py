@@ -10,31 +10,33 @@ from policyspace.errors import InputError
 from policyspace.report.configuration_words import words
 from policyspace.report.gridworld_rounds import AGENT, GOAL, INK
 from policyspace.report.omega_rounds import draw_omega
-from policyspace.report.rounds import Story
+from policyspace.report.rounds import Story, chosen
 from policyspace.round_record import RoundRecord
 from policyspace.whole_file import replacing
 
 CONFIGURED, IDENTIFIED, END = 1100, 1500, 4000
 """How long frames stay, in milliseconds."""
+MOST_ROUNDS = 24
+"""A longer film is not watched to its end."""
 GREY = "#52606d"
 
 
 def film_rounds(story: Story, path: str | Path) -> None:
-    """Save the animation (GIF): two frames a round, all of the same size; whole, or not at all."""
+    """Save the animation (GIF): two frames a round, or one where the world has no panels; whole, or not at all."""
     from PIL import Image
 
     if Path(path).suffix.lower() != ".gif":
         raise InputError(f"{path}: an animation is saved as .gif: rename it.")
     frames, durations = [], []
-    for record in story.rounds:
+    for record in chosen(story.rounds, MOST_ROUNDS):
         for identified in (False, True) if story.panel else (True,):
             frames.append(Image.fromarray(_frame(story, record, identified)))
             durations.append(IDENTIFIED if identified else CONFIGURED)
     durations[-1] = END
-    # One palette for the whole film: colours do not flicker, and the file is small.
+    # One palette for the whole film, so that colours do not flicker; dithered, so that clouds have no bands.
     several = [frames[i] for i in sorted({0, 1 % len(frames), len(frames) // 2, len(frames) - 1})]
-    palette = Image.fromarray(np.concatenate([np.asarray(frame) for frame in several])).quantize(colors=255)
-    first, *rest = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    palette = Image.fromarray(np.concatenate([np.asarray(frame) for frame in several])).quantize(colors=255, kmeans=2)
+    first, *rest = [frame.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG) for frame in frames]
     with replacing(path) as file:
         first.save(file, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0)
 
