@@ -403,7 +403,10 @@ def _warnings(
         tail = (
             "the penalised fit below is finite."
             if settings["firth"]
-            else "λ is reported as its limit, and its χ² p-value is only approximate; --firth gives a penalised test."
+            else "λ is reported as its limit; where little data is the reason its χ² p-value is too small: --firth and "
+            "--test bootstrap keep their level, --test universal by a proof."
+            if settings["test"] == "wilks"
+            else "the test that was asked for does not mind."
         )
         warnings.append(
             f"the agent is so regular that no finite parameter is most likely (separation); diverging: {where}; {tail}"
