@@ -233,9 +233,10 @@ def _settles(request: "Request") -> str:
     said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
     rest = len(request.forecasts) - len(shown)
-    sizes = [f.detectable_effect for f in request.forecasts if f not in shown and f.detectable_effect < 1e3]
+    sizes = [f.detectable_effect for f in request.forecasts if f not in shown and f.detectable_effect < 10]
     known = f"if the agent keeps its weights, the chance to show {said}{more}" if shown else ""
-    reach = f"; for {len(sizes)} of them weights from {min(sizes):.2g} on would show" if sizes else ""
+    some = "" if len(sizes) == rest else f" for {len(sizes)} of them"
+    reach = f", but{some} weights of size {max(sizes):.2g} would show" if sizes else ""
     unknown = f"of {rest} units nothing has been seen so far{reach}" if rest else ""
     return "; ".join(part for part in (known, unknown) if part) + "."
 

@@ -39,7 +39,8 @@ def forecast(
     """
     fresh = rollout(world, space, theta, configuration, key, NUM_SIMULATED)
     information = _per_episode(world, space, theta, fresh)
-    known = num_known * _per_episode(world, space, theta, logged) + np.eye(len(theta))
+    # A weight of which the data say nothing may be anything up to ten or so: its estimate is all noise.
+    known = num_known * _per_episode(world, space, theta, logged) + 0.01 * np.eye(len(theta))
     noise = np.linalg.inv(known)
     test = Wilks(ChiSquare(), significance / max(len(units), 1))
     return [
