@@ -228,7 +228,8 @@ def _show_request(console: "Console", settings: dict[str, Any], request: "Reques
 def _settles(request: "Request") -> str:
     """What the forecasts say, most promising first."""
     if not request.forecasts:
-        return f"nothing is known yet; all {len(request.asked_for)} units are tested."
+        known = "nothing is known yet" if request.design is None else "nothing can be foretold of a network"
+        return f"{known}; {len(request.asked_for)} units are tested."
     shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
     said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""

@@ -57,8 +57,8 @@ class Request:
             "log det of the expected information" if self.design == "d-optimal" else "log of the expected evidence"
         )
         return (
-            f"Here {self.num_episodes} episodes tell most about {units}: the {measure} is {_figure(after)}, "
-            f"{_figure(before)} where the agent was seen last."
+            f"It was climbed to as what tells most about {units}: the {measure} of {self.num_episodes} episodes is "
+            f"{_figure(after)} here, {_figure(before)} where the climb began."
         )
 
     @property

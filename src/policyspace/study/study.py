@@ -15,6 +15,7 @@ from policyspace.study.settings import check_settings, design_for, load_world, n
 from policyspace.study.store import StudyStore
 
 if TYPE_CHECKING:
+    from policyspace.configuration import Proposal
     from policyspace.confmdp import ConfMDP
     from policyspace.demonstrations import Demonstrations
     from policyspace.policies import PolicySpace
@@ -239,6 +240,7 @@ class Study:
     def _next(self, status: Status, number: int) -> Request:
         from policyspace.configuration.rounds import estimate
         from policyspace.jax_setup import jax
+        from policyspace.policies.base import ExponentialFamily
         from policyspace.study.forecast import forecast
 
         world, space = self.world, self.space
@@ -253,8 +255,11 @@ class Study:
         omega = world.check_configuration(proposal.configuration)
         known = status.rounds[source].num_episodes
         still_open = [i for i, group in enumerate(space.groups) if group.name in status.undecided]
-        expected = forecast(
-            world, space, theta, logged, known, omega, still_open, status.batch, status.level, forecast_key
+        # The weights of a network are not known one by one: nothing can be foretold from its local information.
+        expected = (
+            forecast(world, space, theta, logged, known, omega, still_open, status.batch, status.level, forecast_key)
+            if isinstance(space, ExponentialFamily)
+            else []
         )
         return Request(
             number,
@@ -265,7 +270,7 @@ class Study:
             status.batch,
             status.level,
             expected,
-            proposal.warnings,
+            [*proposal.warnings, *_doubts(proposal)],
         )
 
     def _logged(self, record: RoundRecord, theta: np.ndarray) -> "Trajectories":
@@ -279,6 +284,16 @@ class Study:
         seen = to_trajectories(self.world, self._store.data(record.number), omega)
         key = jax.random.fold_in(jax.random.key(self.settings["seed"]), 1000 + record.number)
         return rollout(self.world, self.space, theta, omega, key, NUM_SIMULATED) if seen is None else seen
+
+
+def _doubts(proposal: "Proposal") -> list[str]:
+    """What the numbers of a design say against it."""
+    if proposal.objective >= proposal.values[0]:
+        return []
+    return [
+        "by its own estimate the design has found nothing better than where it began: its simulated episodes are few, and "
+        "another design may do better."
+    ]
 
 
 def _truth(told: "Told") -> dict[str, Any]:
