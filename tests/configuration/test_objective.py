@@ -74,7 +74,7 @@ def test_the_derivative_in_the_configuration_matches_finite_differences(name):
 
 def test_the_off_distribution_gradient_is_the_exact_one_of_the_grid_world():
     """Over many episodes ∇̂J_{ω/ω₀} approaches the exact gradient at ω, computed over the 625 states."""
-    world, space, theta, seen = agent("gridworld", 20_000, horizon=8)
+    world, space, theta, seen = agent("gridworld", 10_000, horizon=6)
     omega = nearby(world, 0.04)
     indices = jnp.arange(space.num_parameters)
     terms = gradient_terms(world, space, theta, seen, indices)
@@ -85,12 +85,14 @@ def test_the_off_distribution_gradient_is_the_exact_one_of_the_grid_world():
     spread = per_episode.std(axis=0) / np.sqrt(len(per_episode))
     assert np.all(np.abs(error) < 5.5 * spread + 1e-12)
     unweighted = np.asarray(terms.per_step[:, 0]).mean(axis=0) - exact
-    assert np.linalg.norm(error) < np.linalg.norm(unweighted), "without weights it would be the gradient of another world"
+    assert np.linalg.norm(error) < np.linalg.norm(unweighted), (
+        "without weights it would be the gradient of another world"
+    )
 
 
 def test_the_divergence_is_the_exact_one_of_the_grid_world():
     """d₂(ω‖ω₀) = Σ_s μ_ω(s)²/μ_{ω₀}(s), a product of four sums."""
-    world, _, _, seen = agent("gridworld", 40_000, horizon=2)
+    world, _, _, seen = agent("gridworld", 20_000, horizon=2)
     omega = nearby(world, 0.03)
     whole, _ = weights_of(world, seen, omega)
     squares = np.exp(2 * np.asarray(whole))
@@ -103,14 +105,14 @@ def test_the_divergence_is_the_exact_one_of_the_grid_world():
 
 @pytest.mark.parametrize("name", ["gridworld", "minigolf"])
 def test_weighted_information_matches_simulation_at_the_new_configuration(name):
-    world, space, theta, seen = agent(name, 4000)
+    world, space, theta, seen = agent(name, 2000, horizon=6)
     omega = nearby(world, 0.01)
     weighted, _ = expected_information(world, information_terms(world, space, theta, seen), omega)
-    there = rollout(world, space, theta, omega, jax.random.fold_in(KEY, 9), 4000)
+    there = rollout(world, space, theta, omega, jax.random.fold_in(KEY, 9), 2000)
     simulated, whole = expected_information(world, information_terms(world, space, theta, there), omega)
     assert np.allclose(np.asarray(whole), 0.0, atol=1e-12)
     scale = np.sqrt(np.outer(np.diag(simulated), np.diag(simulated)))
-    assert np.abs(np.asarray(weighted - simulated) / scale).max() < 0.15
+    assert np.abs(np.asarray(weighted - simulated) / scale).max() < 0.2
 
 
 def test_information_is_the_fisher_information_of_the_space():

@@ -33,10 +33,10 @@ def grid():
 
 def test_levels_add_up_to_the_significance_and_decisions_stand(grid):
     world, space, observe = grid
-    rounds = list(configure(world, observe, KEY, space, significance=0.04, design=Uniform(), num_episodes=150))
+    rounds = list(configure(world, observe, KEY, space, significance=0.04, design=Uniform(), num_episodes=300))
     assert len(rounds) == 4
     assert sum(r.significance for r in rounds) == pytest.approx(0.04)
-    assert [r.total_episodes for r in rounds] == [150, 300, 450, 600]
+    assert [r.total_episodes for r in rounds] == [300, 600, 900, 1200]
     for before, after in pairwise(rounds):
         assert set(before.selected) <= set(after.selected)
         assert not set(after.fell) & set(before.selected)
@@ -62,19 +62,19 @@ def test_the_paper_objective_asks_for_each_undecided_unit_in_turn(grid):
 def test_the_paper_rule_tests_every_round_at_full_significance(grid):
     world, space, observe = grid
     rounds = list(
-        configure(world, observe, KEY, space, design=Uniform(), num_attempts=1, num_episodes=50, paper_rule=True)
+        configure(world, observe, KEY, space, design=Uniform(), num_attempts=1, num_episodes=40, paper_rule=True)
     )
     assert [r.significance for r in rounds] == [0.05, 0.05]
 
 
 def test_a_budget_is_kept(grid):
     world, space, observe = grid
-    rounds = list(configure(world, observe, KEY, space, design=Uniform(), budget=103))
-    assert rounds[-1].total_episodes == 103
+    rounds = list(configure(world, observe, KEY, space, design=Uniform(), budget=161))
+    assert [r.num_episodes for r in rounds] == [41, 40, 40, 40]
     one_by_one = list(
-        configure(world, observe, KEY, space, design=PaperObjective(num_updates=3), num_episodes=40, budget=100)
+        configure(world, observe, KEY, space, design=PaperObjective(num_updates=5), num_episodes=40, budget=80)
     )
-    assert one_by_one[-1].total_episodes == 100
+    assert one_by_one[-1].total_episodes == 80
 
 
 def test_the_same_key_gives_the_same_rounds(grid):
@@ -135,11 +135,25 @@ def test_actions_never_played_have_no_parameters_to_test():
 
 
 def test_a_batch_too_small_to_test_is_said_not_thrown(grid):
-    world, space, observe = grid
+    world, space, _ = grid
     ledger = Ledger(space, "simplified", 0.05, 1)
-    data = observe(KEY, world.random_configuration(KEY), 2).pairs(world.feature_names, world.action_names)
-    short = Demonstrations(data.features[:4], data.actions[:4], data.names, data.action_names)
+    features = np.eye(len(world.feature_names))[:4]
+    short = Demonstrations(features, np.array([0, 1, 2, 3]), world.feature_names, world.action_names)
     found, fell, warnings = ledger.take(short)
     assert found is None
     assert fell == ()
     assert "could not be tested" in warnings[-1]
+
+
+def test_batches_that_show_a_single_action_do_not_end_the_loop(grid):
+    world, space, _ = grid
+    always_right = np.zeros(space.num_parameters)
+    always_right[0 :: len(space.column_names)] = -200.0  # every action but the reference, which is the last
+
+    def observe(key, configuration, num_episodes):
+        return rollout(world, space, always_right, configuration, key, num_episodes)
+
+    rounds = list(configure(world, observe, KEY, space, num_episodes=3, num_attempts=1))
+    assert len(rounds) == 2
+    assert all(r.identification is None and "never chooses" in r.warnings[-1] for r in rounds)
+    assert rounds[-1].selected == ()

@@ -76,8 +76,10 @@ class Ledger:
         """The undecided units by index."""
         return [i for i, g in enumerate(self.space.groups) if g.name in self.undecided]
 
-    def take(self, data: Demonstrations) -> tuple[Identification | None, tuple[str, ...], list[str]]:
-        """Test one batch and unite: (its identification, what newly fell, what could not be done)."""
+    def take(self, data: Demonstrations | str) -> tuple[Identification | None, tuple[str, ...], list[str]]:
+        """Test one batch, or say why there is none, and unite: (its identification, what newly fell, what went wrong)."""
+        if isinstance(data, str):
+            return None, (), [f"this batch alone could not be tested: {data}"]
         space, data, warnings = played(self.space, data)
         try:
             if self.rule == "simplified":
@@ -132,9 +134,8 @@ def configure(
         size = sizes[number] if budget is None else min(sizes[number], budget - total)
         seen = observe(jax.random.fold_in(key, 2 * number), omega, size)
         total += seen.num_episodes
-        data = seen.pairs(world.feature_names, world.action_names)
         level = ledger.level
-        found, fell, warnings = ledger.take(data)
+        found, fell, warnings = ledger.take(_pairs(world, seen))
         noted = [*(proposal.warnings if proposal else []), *warnings]
         result = Round(
             number, {name: np.asarray(value) for name, value in omega.items()}, proposal, seen.num_episodes, level, found,
@@ -144,8 +145,8 @@ def configure(
         return result, seen
 
     def ask(units: Sequence[int], logged: Trajectories) -> Proposal:
-        data = logged.pairs(world.feature_names, world.action_names)
-        theta = estimate(space, data)
+        data = _pairs(world, logged)
+        theta = space.fixed.copy() if isinstance(data, str) else estimate(space, data)
         return design.propose(
             world, space, theta, logged, units, sizes[number], jax.random.fold_in(key, 2 * number + 1)
         )
@@ -163,6 +164,14 @@ def configure(
             yield result
 
 
+def _pairs(world: ConfMDP, seen: Trajectories) -> Demonstrations | str:
+    """The pairs of a batch, or why it has none worth the name: few episodes may show a single action."""
+    try:
+        return seen.pairs(world.feature_names, world.action_names)
+    except InputError as error:
+        return str(error)
+
+
 def _agenda(design: Design, ledger: Ledger, num_attempts: int) -> Iterator[Iterator[list[int]]]:
     """For whom to configure: all undecided units together, or each in turn; every attempt looks again at what is open."""
     if design.joint:
@@ -173,7 +182,7 @@ def _agenda(design: Design, ledger: Ledger, num_attempts: int) -> Iterator[Itera
 
 
 def _batches(num_episodes: int, num_rounds: int, budget: int | None, joint: bool) -> list[int]:
-    """Episodes of each round; a joint design shares its budget out evenly, a quarter of it looking first."""
+    """Episodes of each round; a joint design shares its budget out evenly, the first look takes what is left over."""
     if budget is None or not joint:
         return [num_episodes] * num_rounds
     if budget < num_rounds:
@@ -181,7 +190,7 @@ def _batches(num_episodes: int, num_rounds: int, budget: int | None, joint: bool
             f"a budget of {budget} episodes is too small for {num_rounds} rounds: allow at least one each."
         )
     share, rest = divmod(budget, num_rounds)
-    return [share + (i < rest) for i in range(num_rounds)]
+    return [share + (rest if i == 0 else 0) for i in range(num_rounds)]
 
 
 def united(before: list[list[str]], now: list[list[str]]) -> list[list[str]]:
