@@ -14,6 +14,7 @@ from policyspace.confmdp import ConfMDP, rollout
 from policyspace.errors import InputError
 from policyspace.importance import effective_sample_size, log_weights, renyi2
 from policyspace.jax_setup import jax, jnp
+from policyspace.policies import PolicySpace
 from policyspace.trajectories import Trajectories, concatenate
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "own_world.py"
@@ -94,9 +95,13 @@ def rover() -> ConfMDP:
     return runpy.run_path(str(EXAMPLE))["Rover"]()
 
 
-def test_an_own_world_is_one_class(rover: ConfMDP) -> None:
+@pytest.fixture(scope="module")
+def space(rover: ConfMDP) -> PolicySpace:
+    return rover.policy_space()
+
+
+def test_an_own_world_is_one_class(rover: ConfMDP, space: PolicySpace) -> None:
     """The closed form of the example: x' = x + ω·a + σε has weights that are ratios of Normal densities."""
-    space = rover.policy_space()
     seen = rollout(rover, space, np.array([0.1, -0.5, 0.0]), rover.default_configuration(), jax.random.key(0), 3000)
     log_weight = np.asarray(log_weights(rover, seen, {"gain": 1.04}))
     x, a, mask = np.asarray(seen.states)[..., 0], np.asarray(seen.actions)[..., 0], np.asarray(seen.mask)
@@ -114,8 +119,7 @@ def test_the_example_runs_and_answers() -> None:
     assert out.stdout.strip().endswith("The agent controls position; no evidence for temperature.")
 
 
-def test_rollouts_may_be_part_of_a_compiled_function(rover: ConfMDP) -> None:
-    space = rover.policy_space()
+def test_rollouts_may_be_part_of_a_compiled_function(rover: ConfMDP, space: PolicySpace) -> None:
     omega = rover.default_configuration()
 
     def mean_return(theta: Any) -> Any:
@@ -123,11 +127,12 @@ def test_rollouts_may_be_part_of_a_compiled_function(rover: ConfMDP) -> None:
 
     thetas = jnp.array([[0.0, -0.5, 0.0], [0.0, 0.0, 0.0]])
     together = np.asarray(jax.jit(jax.vmap(mean_return))(thetas))
-    assert together == pytest.approx([float(jax.jit(mean_return)(theta)) for theta in thetas], rel=1e-12)
+    single = jax.jit(mean_return)
+    assert together == pytest.approx([float(single(theta)) for theta in thetas], rel=1e-12)
 
 
-def test_trajectories_join_only_if_they_share_a_configuration(rover: ConfMDP) -> None:
-    space, theta = rover.policy_space(), np.array([0.0, -0.5, 0.0])
+def test_trajectories_join_only_if_they_share_a_configuration(rover: ConfMDP, space: PolicySpace) -> None:
+    theta = np.array([0.0, -0.5, 0.0])
     first, second = (rollout(rover, space, theta, {"gain": 1.0}, jax.random.key(i), 10) for i in (0, 1))
     both = concatenate([first, second])
     assert both.num_episodes == 20

@@ -96,7 +96,7 @@ def test_shapes_and_names(seen: Seen) -> None:
 
 def test_features_are_those_of_the_state(seen: Seen) -> None:
     states = jax.tree.map(lambda leaf: leaf[:50, :-1], seen.trajectories.states)
-    wanted = np.asarray(jax.vmap(jax.vmap(seen.world.features))(states))
+    wanted = np.asarray(jax.jit(jax.vmap(jax.vmap(seen.world.features)))(states))
     assert np.asarray(seen.trajectories.features[:50]) == pytest.approx(wanted, abs=1e-12)
     assert np.isfinite(wanted).all()
 
@@ -110,7 +110,7 @@ def test_ended_episodes_are_frozen(seen: Seen) -> None:
     for leaf in jax.tree.leaves(tau.states):
         states = np.asarray(leaf)
         assert np.array_equal(states[:, 1:][~mask], states[:, :-1][~mask])
-    ends = np.asarray(jax.vmap(jax.vmap(seen.world.terminal))(jax.tree.map(lambda leaf: leaf[:, 1:], tau.states)))
+    ends = np.asarray(jax.jit(jax.vmap(jax.vmap(seen.world.terminal)))(jax.tree.map(lambda s: s[:, 1:], tau.states)))
     assert np.array_equal(mask[:, 1:], mask[:, :-1] & ~ends[:, :-1])
 
 

@@ -15,6 +15,7 @@ SPACE = WORLD.policy_space()
 THETA = np.random.default_rng(3).normal(0.0, 0.7, SPACE.num_parameters)
 OMEGA = WORLD.random_configuration(jax.random.key(1))
 EPISODES = 20_000
+RETURN = jax.jit(jax.value_and_grad(lambda theta: expected_return(WORLD, SPACE, theta, OMEGA)))
 
 
 def oracle_step(state: tuple[int, ...], action: int) -> tuple[tuple[int, ...], float, bool]:
@@ -45,10 +46,14 @@ def tables() -> Trajectories:
 
 def test_every_state_and_action_moves_as_the_oracle_says() -> None:
     states = jnp.asarray(WORLD.states())
+
+    def move(state: jax.Array, action: int) -> tuple[jax.Array, ...]:
+        moved = WORLD.transition(None, state, action, OMEGA)
+        return moved, WORLD.reward(state, action, moved), WORLD.terminal(moved)
+
+    everywhere = jax.jit(jax.vmap(move, (0, None)))
     for action in range(4):
-        moved = jax.vmap(lambda s, a=action: WORLD.transition(None, s, a, OMEGA))(states)
-        rewards = jax.vmap(lambda s, t, a=action: WORLD.reward(s, a, t))(states, moved)
-        ends = jax.vmap(WORLD.terminal)(moved)
+        moved, rewards, ends = everywhere(states, action)
         arrays = (np.asarray(array) for array in (moved, rewards, ends))
         for state, *found in zip(WORLD.states(), *arrays, strict=True):
             following, reward, end = oracle_step(tuple(int(c) for c in state), action)
@@ -66,7 +71,7 @@ def test_features_are_the_first_four_levels_of_each_coordinate() -> None:
 def test_rollouts_match_the_exact_recursion(tables: Trajectories, which: str) -> None:
     seen = tables if which == "tables" else generic_rollout(7)
     returns = np.asarray(seen.returns(WORLD.discount))
-    exact = float(expected_return(WORLD, SPACE, jnp.asarray(THETA), OMEGA))
+    exact = float(RETURN(jnp.asarray(THETA))[0])
     assert abs(returns.mean() - exact) < 5 * returns.std() / np.sqrt(EPISODES)
     chances = np.asarray(visitation(WORLD, SPACE, jnp.asarray(THETA), OMEGA))
     index = np.asarray(WORLD.state_index(np.asarray(seen.states[:, :-1])))
@@ -117,17 +122,17 @@ def test_the_exact_start_is_the_product_of_softmaxes() -> None:
 
 
 def test_the_exact_gradient_is_the_slope_of_the_exact_return() -> None:
-    gradient = np.asarray(jax.grad(lambda th: expected_return(WORLD, SPACE, th, OMEGA))(jnp.asarray(THETA)))
+    gradient = np.asarray(RETURN(jnp.asarray(THETA))[1])
     for i in (0, 7, 50):
         step = np.zeros_like(THETA)
         step[i] = 1e-5
-        up, down = (float(expected_return(WORLD, SPACE, jnp.asarray(THETA + s), OMEGA)) for s in (step, -step))
+        up, down = (float(RETURN(jnp.asarray(THETA + s))[0]) for s in (step, -step))
         assert gradient[i] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-8)
 
 
 def test_an_episode_may_start_on_the_goal() -> None:
     omega = WORLD.check_configuration({f"{name}[0]": 10.0 for name in ("row", "col", "goal_row", "goal_col")})
-    seen = rollout(WORLD, SPACE, np.zeros(SPACE.num_parameters), omega, jax.random.key(0), 2000)
+    seen = rollout(WORLD, SPACE, np.zeros(SPACE.num_parameters), omega, jax.random.key(0), EPISODES)
     corner = np.all(np.asarray(seen.states[:, 0]) == 0, axis=1)
     assert corner.mean() > 0.99
     # Up and left run into the wall, and into the goal; down and right leave it.

@@ -13,6 +13,7 @@ from policyspace.worlds.minigolf import HOLED_ENERGY, Minigolf
 
 WORLD = Minigolf()
 SPACE = WORLD.policy_space()
+LOG_TRANSITION = jax.jit(WORLD.log_transition)
 
 
 def oracle_reward(x: float, f: float, speed: float) -> tuple[float, bool]:
@@ -55,8 +56,9 @@ def test_the_swing_is_the_clipped_action_plus_noise() -> None:
     """The swing recovered from the ball's way is Normal around the clipped action."""
     keys = jax.random.split(jax.random.key(1), 20_000)
     state, omega = jnp.array([8.0, 0.2, 0.0]), WORLD.check_configuration({"putter_length": 3.0})
+    putt = jax.jit(jax.vmap(lambda k, a: WORLD.transition(k, state, a, omega), (0, None)))
     for action, aim in ((0.7, 0.7), (1.98, 1.98), (2.6, 2.0), (-0.4, 1e-5)):
-        moved = jax.jit(jax.vmap(lambda k, a=action: WORLD.transition(k, state, jnp.array([a]), omega)))(keys)
+        moved = putt(keys, jnp.array([action]))
         swing = np.sqrt(2 * (5 / 7) * 0.2 * 9.81 * (8.0 - np.asarray(moved[:, 0]))) / 3.0
         inside = (swing > 1.1e-5) & (swing < 2 - 1e-9)
         law = stats.norm(aim, 0.01)
@@ -74,20 +76,19 @@ def test_the_law_of_a_stroke_has_mass_one(action: float, omega: float) -> None:
     """Density in the ball's place plus the two atoms of the clip."""
     x, f = 9.0, 0.1
     configuration = WORLD.check_configuration({"putter_length": omega})
-    log_p = jax.jit(
-        lambda place, clipped: WORLD.log_transition(
-            jnp.array([x, f, 0.0]), jnp.array([action]), jnp.array([place, f, clipped]), configuration
-        )
-    )
+    state, stroke = np.array([x, f, 0.0]), np.array([action])
+
+    def log_p(place: float, clipped: float) -> float:
+        return float(LOG_TRANSITION(state, stroke, np.array([place, f, clipped]), configuration))
 
     def place(swing: float) -> float:
         return x - (swing * omega) ** 2 / (2 * (5 / 7) * f * 9.81)
 
-    atoms = [math.exp(float(log_p(place(swing), side))) for swing, side in ((1e-5, -1.0), (2.0, 1.0))]
+    atoms = [math.exp(log_p(place(swing), side)) for swing, side in ((1e-5, -1.0), (2.0, 1.0))]
     aim = min(max(action, 1e-5), 2.0)
     low, high = max(aim - 0.08, 1e-5), min(aim + 0.08, 2.0)
     continuous = integrate.quad(
-        lambda s: math.exp(float(log_p(place(s), 0.0))) * s * omega**2 / ((5 / 7) * f * 9.81), low, high, epsabs=1e-9
+        lambda s: math.exp(log_p(place(s), 0.0)) * s * omega**2 / ((5 / 7) * f * 9.81), low, high, epsabs=1e-9
     )[0]
     law = stats.norm(aim, 0.01)
     assert atoms[0] + continuous + atoms[1] == pytest.approx(1.0, abs=1e-7)
@@ -99,7 +100,7 @@ def test_the_law_of_a_stroke_has_mass_one(action: float, omega: float) -> None:
 def test_a_ball_cannot_pass_the_longest_stroke() -> None:
     state, action = jnp.array([9.0, 0.1, 0.0]), jnp.array([2.0])
     too_far = jnp.array([9.0 - (2.01 * 5) ** 2 / (2 * (5 / 7) * 0.1 * 9.81), 0.1, 0.0])
-    assert WORLD.log_transition(state, action, too_far, WORLD.default_configuration()) == -jnp.inf
+    assert LOG_TRANSITION(state, action, too_far, WORLD.default_configuration()) == -jnp.inf
 
 
 def test_weights_miss_exactly_what_the_other_putter_cannot_do() -> None:
