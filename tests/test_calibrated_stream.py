@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from policyspace.calibrated.eprocess import Bettor, Episode, EProcess, Follower, episodes_of, joined
 from policyspace.calibrated.follow import follow
-from policyspace.calibrated.regularised import regularised
+from policyspace.calibrated.regularised import bets
 from policyspace.cli import app
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
@@ -32,19 +32,19 @@ def stream(num_episodes=40, length=15, seed=0, weights=(2.0, 0.0)):
 
 
 def test_the_wealth_is_the_product_of_predictions_made_before():
-    """Every episode is predicted by the ridge fit to all rows before the last time there were a tenth more of them."""
+    """Every episode is predicted from all rows up to the last time there were a tenth more of them, under three priors."""
     episodes = list(stream(12))
     bettor = Bettor(SPACE)
     for episode in episodes:
         bettor.tell(episode)
-    wealth, policy, learned = 0.0, None, 0
+    wealth, policies, learned = np.ones(3), None, 0
     for i, episode in enumerate(episodes):
-        if policy is not None:
-            wealth += policy.log_probs(episode.features, episode.actions).sum()
+        if policies is not None:
+            wealth *= [np.exp(p.log_probs(episode.features, episode.actions).sum()) for p in policies]
         rows = 15 * (i + 1)
-        if rows >= (15 if policy is None else 1.1 * learned):
-            policy, learned = regularised(likelihood_of(SPACE, joined(SPACE, episodes[: i + 1]))), rows
-    assert bettor.log_wealth == pytest.approx(wealth, abs=1e-8)
+        if rows >= (15 if policies is None else 1.1 * learned):
+            policies, learned = bets(likelihood_of(SPACE, joined(SPACE, episodes[: i + 1]))), rows
+    assert bettor.log_wealth == pytest.approx(np.log(wealth.mean()), abs=1e-8)
 
 
 def test_the_e_value_divides_by_the_best_of_the_hypothesis_on_what_was_bet_on():

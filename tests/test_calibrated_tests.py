@@ -13,7 +13,7 @@ from policyspace.calibrated.base import LocalTest, written_out
 from policyspace.calibrated.bootstrap import Bootstrap, gamma_tail
 from policyspace.calibrated.choice import choose
 from policyspace.calibrated.mixture import Mixture, log_mixture
-from policyspace.calibrated.regularised import LINEAR_SPREAD, regularised
+from policyspace.calibrated.regularised import LINEAR_SPREAD, bets, regularised
 from policyspace.calibrated.universal import Universal, halves
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
@@ -98,10 +98,10 @@ def test_the_e_value_is_its_definition():
     support = space.everything - {3}
     total = 0.0
     for here, there in itertools.permutations(local.halves):
-        bettor = regularised(likelihood_of(space, _some(data, there)))
-        bet = bettor.log_probs(data.features[here], data.actions[here]).sum()
+        bettors = bets(likelihood_of(space, _some(data, there)))
         best = likelihood_of(space, _some(data, here)).fit(support).log_likelihood
-        total += math.exp(bet - best) / 2
+        each = [p.log_probs(data.features[here], data.actions[here]).sum() for p in bettors]
+        total += np.mean([math.exp(bet - best) for bet in each]) / 2
     test = local.test(support)
     assert test.statistic == pytest.approx(2 * math.log(total), abs=1e-6)
     assert test.p_value == pytest.approx(min(1.0, 1 / total), rel=1e-6)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from policyspace.calibrated.base import LocalTest, written_out
-from policyspace.calibrated.regularised import Policy, regularised
+from policyspace.calibrated.regularised import Policy, bets
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.glr import Test
@@ -31,17 +32,17 @@ class Episode(NamedTuple):
 
 
 class Bettor:
-    """log M_t = Σ_s log π_{θ̂_{s−1}}(a_s|s_s): every episode is predicted from those before it.
+    """M_t = Π_s π_{θ̂_{s−1}}(a_s|s_s), the mean over a few priors: every episode is predicted from those before it.
 
     The first episodes, until a policy can be learned at all, are not bet on; E_t leaves them out of both its parts.
     """
 
     def __init__(self, space: PolicySpace) -> None:
         self.space = space
-        self.log_wealth = 0.0
         self.bet_on: list[Episode] = []
         self._seen: list[Episode] = []
-        self._policy: Policy | None = None
+        self._policies: list[Policy] = []
+        self._wealths = np.zeros(1)  # log, one a policy
         self._learned_from = 0
 
     @property
@@ -51,12 +52,18 @@ class Bettor:
 
     def tell(self, episode: Episode) -> None:
         """Bet on an episode, then learn from it."""
-        if self._policy is not None:
-            self.log_wealth += float(self._policy.log_probs(episode.features, episode.actions).sum())
+        if self._policies:
+            won = [policy.log_probs(episode.features, episode.actions).sum() for policy in self._policies]
+            self._wealths = self._wealths + np.array(won)
             self.bet_on.append(episode)
         self._seen.append(episode)
-        if self.num_rows >= (self._first_lesson if self._policy is None else GROWTH * self._learned_from):
+        if self.num_rows >= (GROWTH * self._learned_from if self._policies else self._first_lesson):
             self._learn()
+
+    @property
+    def log_wealth(self) -> float:
+        """log M_t: the wealth was divided evenly over the policies at the start."""
+        return float(logsumexp(self._wealths)) - float(np.log(len(self._wealths)))
 
     @property
     def _first_lesson(self) -> int:
@@ -69,7 +76,8 @@ class Bettor:
             likelihood = likelihood_of(self.space, joined(self.space, self._seen))
         except InputError:
             return  # not yet: too few rows, or an agent that has done only one thing so far
-        self._policy = regularised(likelihood, start=None if self._policy is None else self._policy.theta)
+        self._policies = bets(likelihood, self._policies)
+        self._wealths = np.broadcast_to(self._wealths, len(self._policies))
         self._learned_from = self.num_rows
 
 

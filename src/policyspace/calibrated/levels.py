@@ -83,6 +83,7 @@ SCENARIOS = {
     scenario.name: scenario
     for scenario in (
         Scenario("linear", ("x0", "x1"), _choices(_LINEAR, num_episodes=15, length=20)),
+        Scenario("linear-long", ("x0", "x1"), _choices(_LINEAR, num_episodes=75, length=20)),
         Scenario("separated", ("x0", "x1"), _choices(_GREEDY, num_episodes=8, length=6)),
         Scenario("network", ("x0", "x1"), _network(500)),
         Scenario("peeking", ("x0",), _choices(_STREAM, num_episodes=40, length=10), peeking=True),

@@ -1,5 +1,6 @@
 """Fits that are finite and reproducible in every space: what e-values bet with, and what the bootstrap simulates from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -18,7 +19,13 @@ LINEAR_SPREAD = 2.5
 """The prior's standard deviation for Boltzmann weights of standardised features: weak, yet finite under separation."""
 
 NETWORK_SPREAD = 0.25
-"""The same for the weights of a network, whose maximum-likelihood fit is not reproducible."""
+"""The prior's standard deviation for the weights of a network, whose maximum-likelihood fit is not reproducible."""
+
+LINEAR_BETS = (0.3, 1.0, 3.0)
+"""The spreads over which a bettor on a Boltzmann agent divides its wealth: it loses log 3, and needs to know nothing."""
+
+NETWORK_BETS = (NETWORK_SPREAD, 1.0)
+"""The same for a network: smooth agents are best learned under the first, sharp ones under the second."""
 
 
 @final
@@ -45,16 +52,32 @@ def regularised(likelihood: Likelihood, support: Support | None = None, start: n
     if isinstance(likelihood, NetworkLikelihood):
         return Policy(space, likelihood.regularised(support, NETWORK_SPREAD, start))
     if isinstance(likelihood, BoltzmannLikelihood):
-        return Policy(space, _ridge(likelihood, support))
+        return Policy(space, _ridge(likelihood, support, LINEAR_SPREAD))
     fit = likelihood.full if support == space.everything else likelihood.fit(support)
     if isinstance(likelihood, GaussianLikelihood) and likelihood.space.estimated:
         return _with_covariance(likelihood, support, fit.theta)
     return Policy(space, fit.theta)
 
 
-def _ridge(likelihood: BoltzmannLikelihood, support: Support) -> np.ndarray:
+def bets(likelihood: Likelihood, before: Sequence[Policy] = ()) -> list[Policy]:
+    """Policies for a bettor to divide its wealth over, learned from this likelihood's data in the whole space.
+
+    Any number of them is valid: the mean of e-values is an e-value. `before` are those of a smaller data set.
+    """
+    if isinstance(likelihood, BoltzmannLikelihood):
+        space = likelihood.space
+        return [Policy(space, _ridge(likelihood, space.everything, spread)) for spread in LINEAR_BETS]
+    if isinstance(likelihood, NetworkLikelihood):
+        everything = likelihood.space.everything
+        starts: list[np.ndarray | None] = [policy.theta for policy in before] or [None for _ in NETWORK_BETS]
+        found = [likelihood.regularised(everything, *pair) for pair in zip(NETWORK_BETS, starts, strict=True)]
+        return [Policy(likelihood.space, theta) for theta in found]
+    return [regularised(likelihood)]
+
+
+def _ridge(likelihood: BoltzmannLikelihood, support: Support, spread: float) -> np.ndarray:
     rows, space, fixed = likelihood.rows, likelihood.space, likelihood._fixed
-    precision = np.full((len(space.row_names), len(space.column_names)), LINEAR_SPREAD**-2)
+    precision = np.full((len(space.row_names), len(space.column_names)), spread**-2)
     precision[:, : int(space.intercept)] = 1e-6  # finite even for an action that is hardly ever played
     prior = precision.ravel()
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from scipy.special import logsumexp
 
 from policyspace.calibrated.base import LocalTest, rows_of, written_out
-from policyspace.calibrated.regularised import regularised
+from policyspace.calibrated.regularised import bets
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.glr import Test
@@ -17,7 +18,7 @@ from policyspace.policies.groups import Support
 
 
 class Universal(LocalTest):
-    """E_I = L_{D₀}(θ₁)/sup_{Θ_I} L_{D₀} with θ₁ fitted on D₁, averaged over the two directions; reject if E_I ≥ 1/δ.
+    """E_I = L_{D₀}(θ₁)/sup_{Θ_I} L_{D₀} with θ₁ learned on D₁, averaged over priors and directions; reject if E_I ≥ 1/δ.
 
     Valid at any n, without regularity, under separation. One numerator serves all I and every true H_I has
     sup L ≥ L(π*), so that all 2^d supports keep the level together: no correction is due.
@@ -43,8 +44,9 @@ class Universal(LocalTest):
             raise InputError(f"universal inference needs two halves that can both be fitted: {error}") from error
         for half, here, there in ((0, own[0], own[1]), (1, own[1], own[0])):
             rows = self.halves[half]
-            bet = regularised(there).log_probs(self._data.features[rows], self._data.actions[rows])
-            found.append((here, float(bet.sum())))
+            features, actions = self._data.features[rows], self._data.actions[rows]
+            each = [float(policy.log_probs(features, actions).sum()) for policy in bets(there)]
+            found.append((here, float(logsumexp(each)) - float(np.log(len(each)))))
         return found
 
     def log_e(self, supports: Sequence[Support]) -> np.ndarray:

@@ -64,5 +64,7 @@ def _too_noisy(likelihood: Likelihood, verdicts: Verdicts, significance: float) 
 
 
 def _withheld(verdicts: Verdicts) -> Verdicts:
-    """No support is claimed: every group stays undecided."""
-    return replace(verdicts, supports=[frozenset()], adjusted=dict.fromkeys(verdicts.tests, 1.0), exhaustive=False)
+    """Only the full support is certain to do, and every group stays undecided."""
+    return replace(
+        verdicts, supports=[frozenset(verdicts.tests)], adjusted=dict.fromkeys(verdicts.tests, 1.0), exhaustive=False
+    )
