@@ -1,9 +1,9 @@
 """Designs: ways of choosing the next configuration, each with the reasons for its choice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, final
+from typing import Any, Literal, Protocol, final
 
 import numpy as np
 
@@ -26,6 +26,30 @@ from policyspace.trajectories import Trajectories
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a design is asked: in which configuration would so many more episodes tell most about these units?"""
+
+    world: ConfMDP
+    space: PolicySpace
+    theta: np.ndarray  # an estimate of the agent's θ
+    logged: Trajectories  # what was seen of it last
+    units: Sequence[int]  # the groups still undecided
+    num_episodes: int
+    key: Key
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The units by name."""
+        return tuple(self.space.groups[u].name for u in self.units)
+
+    @property
+    def box(self) -> Box:
+        """Where ω may be."""
+        return Box(self.world)
+
+
+@final
 @dataclass(frozen=True)
 class Proposal:
     """The next ω, what it is for, and why: the objective with its two terms along the path that led to it."""
@@ -44,7 +68,7 @@ class Proposal:
 
 
 class Design(Protocol):
-    """A way of choosing ω from trajectories of the agent, an estimate of its θ, and the units still undecided."""
+    """A way of choosing ω."""
 
     @property
     def name(self) -> str:
@@ -54,17 +78,8 @@ class Design(Protocol):
     def joint(self) -> bool:
         """Whether one configuration serves all undecided units, rather than one at a time."""
 
-    def propose(
-        self,
-        world: ConfMDP,
-        space: PolicySpace,
-        theta: np.ndarray,
-        logged: Trajectories,
-        units: Sequence[int],
-        num_episodes: int,
-        key: Key,
-    ) -> Proposal:
-        """The configuration in which `num_episodes` more episodes would tell most about the units."""
+    def propose(self, question: Question) -> Proposal:
+        """The next configuration."""
 
 
 @final
@@ -85,90 +100,65 @@ class PaperObjective:
     name: str = "paper"
     joint: bool = False
 
-    def propose(
-        self,
-        world: ConfMDP,
-        space: PolicySpace,
-        theta: np.ndarray,
-        logged: Trajectories,
-        units: Sequence[int],
-        num_episodes: int,
-        key: Key,
-    ) -> Proposal:
+    def propose(self, question: Question) -> Proposal:
         """argmax_ω C_I(ω/ω₀)."""
-        box = Box(world)
-        indices = np.array([i for u in units for i in space.groups[u].indices])
-        terms = _gradient_terms(world, space, jnp.asarray(theta), logged, jnp.asarray(indices))
-        starts = box.starts(logged.configuration, 1 if self.last_point else self.num_starts, key)
-        low, high = box.bounds
-        points, values, kept = _climb_paper(
-            world, terms, starts, low, high, self.penalty, self.learning_rate, self.num_updates
+        world, space, logged = question.world, question.space, question.logged
+        indices = jnp.array([i for u in question.units for i in space.groups[u].indices])
+        terms = _gradient_terms(world, space, jnp.asarray(question.theta), logged, indices)
+        starts = question.box.starts(logged.configuration, 1 if self.last_point else self.num_starts, question.key)
+        found = _climb_paper(
+            world, terms, starts, *question.box.bounds, self.penalty, self.learning_rate, self.num_updates
         )
+        points, values, kept = (jax.tree.map(np.asarray, part) for part in found)
         chosen, warnings = _choose(values, kept, logged.num_episodes, self.smallest_share, self.last_point)
-        names = tuple(space.groups[u].name for u in units)
-        return _proposal(self.name, names, box, np.asarray(points), np.asarray(values), kept, chosen, warnings)
+        return _proposal(self.name, question, points, values, kept, chosen, warnings)
 
 
 @final
 @dataclass(frozen=True)
-class DOptimal:
-    """The joint design: log det of the information about all undecided units, expected at ω under π_θ̂.
+class Information:
+    """A joint design for all undecided units, from the information expected at ω under π_θ̂.
 
-    With `simulate`, fresh rollouts of π_θ̂ at the current ω take the place of the data every few updates, so that no
-    weight strays far from one; without, the data at hand are weighted.
+    "d-optimal" climbs log det of the information about them; "noncentrality" climbs how far the statistic of each would
+    move at θ̂. With `simulate`, fresh rollouts of π_θ̂ at the current ω take the place of the data every few updates, so
+    that no weight strays far from one; without, the data at hand are weighted.
     """
 
+    name: Literal["d-optimal", "noncentrality"] = "d-optimal"
     simulate: bool = True
     num_simulated: int = 100
     num_stages: int = 6
     num_updates: int = 12
     learning_rate: float = 0.2
     smallest_share: float = 0.05
-    name: str = "d-optimal"
     joint: bool = True
-    criterion: str = "log det"
 
-    def propose(
-        self,
-        world: ConfMDP,
-        space: PolicySpace,
-        theta: np.ndarray,
-        logged: Trajectories,
-        units: Sequence[int],
-        num_episodes: int,
-        key: Key,
-    ) -> Proposal:
-        """argmax_ω log det F_ω(θ̂) of the undecided units."""
-        return _staged(self, world, space, theta, logged, units, num_episodes, key)
-
-
-@final
-@dataclass(frozen=True)
-class NonCentrality:
-    """The joint design of expected non-centrality: how far each undecided unit's statistic would move at θ̂."""
-
-    simulate: bool = True
-    num_simulated: int = 100
-    num_stages: int = 6
-    num_updates: int = 12
-    learning_rate: float = 0.2
-    smallest_share: float = 0.05
-    name: str = "noncentrality"
-    joint: bool = True
-    criterion: str = "non-centrality"
-
-    def propose(
-        self,
-        world: ConfMDP,
-        space: PolicySpace,
-        theta: np.ndarray,
-        logged: Trajectories,
-        units: Sequence[int],
-        num_episodes: int,
-        key: Key,
-    ) -> Proposal:
-        """argmax_ω Σ_u log(1 + non-centrality of u)."""
-        return _staged(self, world, space, theta, logged, units, num_episodes, key)
+    def propose(self, question: Question) -> Proposal:
+        """Climb in stages; at each, the sample is simulated anew at the point that was reached (or stays the data)."""
+        world, space, box = question.world, question.space, question.box
+        masks = np.zeros((len(space.tested), space.num_parameters), dtype=bool)
+        for row, u in enumerate(question.units):
+            masks[row, list(space.groups[u].indices)] = True
+        others = space.free(space.everything) & ~masks.any(axis=0)
+        theta, sample, point, stages = jnp.asarray(question.theta), question.logged, None, []
+        for stage in range(self.num_stages if self.simulate else 1):
+            point = box.vector(question.logged.configuration) if point is None else point
+            if self.simulate:
+                draw = jax.random.fold_in(question.key, stage)
+                sample = rollout(world, space, theta, box.configuration(point), draw, self.num_simulated)
+            updates = self.num_updates if self.simulate else self.num_updates * self.num_stages
+            found = _climb_information(
+                world, space, theta, sample, masks, others, float(question.num_episodes), point, *box.bounds,
+                self.learning_rate, updates, self.name,
+            )  # fmt: skip
+            stages.append(found)
+            point = found[0][-1]
+        points, values, kept = jax.tree.map(lambda *parts: np.concatenate(parts)[None], *stages)
+        # Each stage has a sample of its own: the last point is the best known one, not the luckiest.
+        chosen, warnings = (0, values.shape[1] - 1), list[str]()
+        if not self.simulate:
+            chosen, warnings = _choose(values, kept, question.logged.num_episodes, self.smallest_share, False)
+        return _proposal(self.name, question, points, values, kept, chosen, warnings)
 
 
 @final
@@ -179,110 +169,44 @@ class Uniform:
     name: str = "uniform"
     joint: bool = True
 
-    def propose(
-        self,
-        world: ConfMDP,
-        space: PolicySpace,
-        theta: np.ndarray,
-        logged: Trajectories,
-        units: Sequence[int],
-        num_episodes: int,
-        key: Key,
-    ) -> Proposal:
+    def propose(self, question: Question) -> Proposal:
         """The uniform configuration."""
-        box, names = Box(world), tuple(space.groups[u].name for u in units)
-        omega = world.uniform_configuration(key)
-        path = np.asarray(box.vector(omega))[None]
-        plain = {name: np.asarray(value) for name, value in omega.items()}
-        return Proposal(plain, self.name, names, 0.0, 0.0, 0.0, float(num_episodes), 1.0, path, np.zeros(1))
+        return _without_reasons(self.name, question, question.world.uniform_configuration(question.key))
 
 
 @final
 @dataclass(frozen=True)
 class Stay:
-    """No configuration at all: watch longer at ω₀."""
+    """No configuration at all: watch longer where the data are from."""
 
     name: str = "none"
     joint: bool = True
 
-    def propose(
-        self,
-        world: ConfMDP,
-        space: PolicySpace,
-        theta: np.ndarray,
-        logged: Trajectories,
-        units: Sequence[int],
-        num_episodes: int,
-        key: Key,
-    ) -> Proposal:
+    def propose(self, question: Question) -> Proposal:
         """The configuration of the data."""
-        box, names = Box(world), tuple(space.groups[u].name for u in units)
-        plain = {name: np.asarray(value) for name, value in logged.configuration.items()}
-        path = np.asarray(box.vector(logged.configuration))[None]
-        return Proposal(plain, self.name, names, 0.0, 0.0, 0.0, float(logged.num_episodes), 1.0, path, np.zeros(1))
+        return _without_reasons(self.name, question, question.logged.configuration)
 
 
-DESIGNS: Mapping[str, type] = {
-    "d-optimal": DOptimal,
-    "noncentrality": NonCentrality,
+DESIGNS: Mapping[str, Callable[..., Design]] = {
+    "d-optimal": Information,
+    "noncentrality": partial(Information, "noncentrality"),
     "paper": PaperObjective,
     "uniform": Uniform,
     "none": Stay,
 }
 
 
-def _staged(
-    design: DOptimal | NonCentrality,
-    world: ConfMDP,
-    space: PolicySpace,
-    theta: np.ndarray,
-    logged: Trajectories,
-    units: Sequence[int],
-    num_episodes: int,
-    key: Key,
-) -> Proposal:
-    """Climb in stages; at each, the sample is simulated anew at the point that was reached (or stays the data)."""
-    box = Box(world)
-    low, high = box.bounds
-    masks = np.zeros((len(space.tested), space.num_parameters), dtype=bool)
-    for row, u in enumerate(units):
-        masks[row, list(space.groups[u].indices)] = True
-    others = space.free(space.everything) & ~masks.any(axis=0)
-    point, points, values, kept = box.vector(logged.configuration), [], [], []
-    theta = jnp.asarray(theta)
-    for stage in range(design.num_stages if design.simulate else 1):
-        sample = logged
-        if design.simulate:
-            sample = rollout(
-                world, space, theta, box.configuration(point), jax.random.fold_in(key, stage), design.num_simulated
-            )
-        updates = design.num_updates if design.simulate else design.num_updates * design.num_stages
-        path, value, terms = _climb_information(
-            world, space, theta, sample, masks, others, float(num_episodes), point, low, high,
-            design.learning_rate, updates, design.criterion,
-        )  # fmt: skip
-        points.append(np.asarray(path))
-        values.append(np.asarray(value))
-        kept.append(terms)
-        point = path[-1]
-    joined = jax.tree.map(lambda *parts: np.concatenate([np.asarray(part) for part in parts])[None], *kept)
-    all_points, all_values = np.concatenate(points)[None], np.concatenate(values)[None]
-    names = tuple(space.groups[u].name for u in units)
-    if design.simulate:
-        # Each stage has a sample of its own: the last point is the best known one, not the luckiest.
-        chosen: tuple[int, int] = (0, all_values.shape[1] - 1)
-        warnings: list[str] = []
-    else:
-        chosen, warnings = _choose(all_values, joined, logged.num_episodes, design.smallest_share, False)
-    return _proposal(design.name, names, box, all_points, all_values, joined, chosen, warnings)
+def _without_reasons(name: str, question: Question, omega: Configuration) -> Proposal:
+    path = np.asarray(question.box.vector(omega))[None]
+    plain = {name: np.asarray(value) for name, value in omega.items()}
+    return Proposal(plain, name, question.names, 0.0, 0.0, 0.0, float(question.num_episodes), 1.0, path, np.zeros(1))
 
 
 def _choose(
     values: Array, kept: Terms, num_episodes: int, smallest_share: float, last_point: bool
 ) -> tuple[tuple[int, int], list[str]]:
     """The point to propose: the best one that the data can speak about, or the last of the first path."""
-    share = np.asarray(kept.effective_sample_size) / num_episodes
-    values = np.asarray(values)
+    share = kept.effective_sample_size / num_episodes
     if last_point:
         chosen = (0, values.shape[1] - 1)
     else:
@@ -294,25 +218,24 @@ def _choose(
         return chosen, []
     return chosen, [
         f"the data can hardly speak about this configuration: they are worth {found:.1%} of their episodes there "
-        f"(less than {smallest_share:.0%}), and the largest weight is {float(np.asarray(kept.largest_weight)[chosen]):.3g}."
+        f"(less than {smallest_share:.0%}), and the largest weight is {float(kept.largest_weight[chosen]):.3g}."
     ]
 
 
 def _proposal(
     design: str,
-    names: tuple[str, ...],
-    box: Box,
+    question: Question,
     points: np.ndarray,
     values: np.ndarray,
     kept: Terms,
     chosen: tuple[int, int],
     warnings: list[str],
 ) -> Proposal:
-    at = {name: float(np.asarray(getattr(kept, name))[chosen]) for name in Terms._fields}
-    omega = {name: np.asarray(value) for name, value in box.configuration(points[chosen]).items()}
+    at = {name: float(getattr(kept, name)[chosen]) for name in Terms._fields}
+    omega = {name: np.asarray(value) for name, value in question.box.configuration(points[chosen]).items()}
     path = slice(0, chosen[1] + 1)
     return Proposal(
-        omega, design, names, float(values[chosen]), at["gain"], at["cost"], at["effective_sample_size"],
+        omega, design, question.names, float(values[chosen]), at["gain"], at["cost"], at["effective_sample_size"],
         at["largest_weight"], points[chosen[0], path], values[chosen[0], path], warnings,
     )  # fmt: skip
 
@@ -360,7 +283,7 @@ def _climb_information(
 
     def evaluate(vector: Array) -> tuple[Array, Terms]:
         information, whole = expected_information(world, logged, box.configuration(vector))
-        if criterion == "log det":
+        if criterion == "d-optimal":
             value = log_det_gain(information, masks.any(axis=0), others, num_episodes)
         else:
             value = noncentrality_gain(information, theta, masks, num_episodes)
@@ -368,8 +291,3 @@ def _climb_information(
 
     points, values, kept = climb(evaluate, start[None], low, high, num_updates, learning_rate)
     return points[0], values[0], jax.tree.map(lambda leaf: leaf[0], kept)
-
-
-def plain(configuration: Configuration) -> dict[str, Any]:
-    """ω as lists and numbers, for files and screens."""
-    return {name: np.asarray(value).tolist() for name, value in configuration.items()}

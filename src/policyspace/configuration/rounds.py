@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from policyspace.answer import Identification
-from policyspace.configuration.designs import Design, DOptimal, Proposal
+from policyspace.configuration.designs import Design, Information, Proposal, Question
 from policyspace.confmdp import Configuration, ConfMDP, Key
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
@@ -121,7 +121,7 @@ def configure(
     is not asked again.
     """
     space = world.policy_space() if space is None else space
-    design = DOptimal() if design is None else design
+    design = Information() if design is None else design
     num_units = len(space.tested)
     num_rounds = 1 + num_attempts * (1 if design.joint else num_units)
     ledger = Ledger(space, rule, significance, num_rounds, paper_rule)
@@ -147,9 +147,8 @@ def configure(
     def ask(units: Sequence[int], logged: Trajectories) -> Proposal:
         data = _pairs(world, logged)
         theta = space.fixed.copy() if isinstance(data, str) else estimate(space, data)
-        return design.propose(
-            world, space, theta, logged, units, sizes[number], jax.random.fold_in(key, 2 * number + 1)
-        )
+        draw = jax.random.fold_in(key, 2 * number + 1)
+        return design.propose(Question(world, space, theta, logged, units, sizes[number], draw))
 
     first, seen = look(None, start)
     yield first

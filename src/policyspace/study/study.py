@@ -238,6 +238,7 @@ class Study:
         )
 
     def _next(self, status: Status, number: int) -> Request:
+        from policyspace.configuration.designs import Question
         from policyspace.configuration.rounds import estimate
         from policyspace.jax_setup import jax
         from policyspace.policies.base import ExponentialFamily
@@ -249,9 +250,8 @@ class Study:
         theta = estimate(space, self.demonstrations(source))
         logged = self._logged(status.rounds[source], theta)
         key, forecast_key = jax.random.split(jax.random.fold_in(jax.random.key(self.settings["seed"]), number))
-        proposal = design_for(self.settings["design"], world).propose(
-            world, space, theta, logged, units, status.batch, key
-        )
+        question = Question(world, space, theta, logged, units, status.batch, key)
+        proposal = design_for(self.settings["design"], world).propose(question)
         omega = world.check_configuration(proposal.configuration)
         known = status.rounds[source].num_episodes
         still_open = [i for i, group in enumerate(space.groups) if group.name in status.undecided]
