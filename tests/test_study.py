@@ -508,11 +508,20 @@ def test_the_digest_tells_types_shapes_and_numbers_apart():
 
 @pytest.mark.slow
 def test_over_many_studies_a_false_selection_is_as_rare_as_promised(tmp_path):
-    """Agents that own three features of sixteen, three rounds each: P(any false) ≤ δ = 0.2."""
-    theta, runs, false = weights("row_0", "col_1", "goal_row_2", size=1.0), 120, 0
+    """Golfers that own one feature of five, three rounds each: P(any false) ≤ δ = 0.2.
+
+    The covariance is known, so that λ has its χ² law exactly and only the split of δ is on trial.
+    """
+    world, runs, false, found = make_world("minigolf"), 150, 0, 0
+    space, theta = world.policy_space(), np.array([0.3, 0.02, 0.0, 0.0, 0.0, 0.0])
+    omega = world.default_configuration()
     for run in range(runs):
-        study = Study.create(tmp_path / f"{run}.sqlite", "gridworld", design="none", num_attempts=2, significance=0.2)
+        study = Study.create(tmp_path / f"{run}.sqlite", "minigolf", design="none", num_attempts=2, significance=0.2)
         for number in range(3):
-            study.tell(episodes(theta, seed=1000 * run + number, count=60))
-        false += bool(set(study.status().selected) - {"row_0", "col_1", "goal_row_2"})
+            seen = rollout(world, space, theta, omega, jax.random.key(1000 * run + number), 30)
+            study.tell(seen.pairs(world.feature_names, world.action_names))
+        selected = set(study.status().selected)
+        false, found = false + bool(selected - {"x"}), found + ("x" in selected)
+    assert found > 0.9 * runs
     assert binom.sf(false - 1, runs, 0.2) > 1e-3, f"{false} of {runs}"
+    assert false > 0  # features that go together fall together: fewer than δ·runs, but not none
