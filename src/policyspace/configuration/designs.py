@@ -121,7 +121,8 @@ class Information:
 
     "d-optimal" climbs log det of the information about them; "noncentrality" climbs how far the statistic of each would
     move at θ̂. With `simulate`, fresh rollouts of π_θ̂ at the current ω take the place of the data every few updates, so
-    that no weight strays far from one; without, the data at hand are weighted.
+    that no weight strays far from one, and the climb starts from the uniform configuration (or, unless `from_uniform`,
+    from that of the data); without, the data at hand are weighted.
     """
 
     name: Literal["d-optimal", "noncentrality"] = "d-optimal"
@@ -129,7 +130,8 @@ class Information:
     num_simulated: int = 100
     num_stages: int = 6
     num_updates: int = 12
-    learning_rate: float = 0.2
+    learning_rate: float = 0.02
+    from_uniform: bool = True
     smallest_share: float = 0.05
     joint: bool = True
 
@@ -142,7 +144,9 @@ class Information:
         others = space.free(space.everything) & ~masks.any(axis=0)
         theta, sample, point, stages = jnp.asarray(question.theta), question.logged, None, []
         for stage in range(self.num_stages if self.simulate else 1):
-            point = box.vector(question.logged.configuration) if point is None else point
+            if point is None:
+                flat = self.simulate and self.from_uniform
+                point = box.vector(world.uniform_configuration(question.key) if flat else question.logged.configuration)
             if self.simulate:
                 draw = jax.random.fold_in(question.key, stage)
                 sample = rollout(world, space, theta, box.configuration(point), draw, self.num_simulated)
