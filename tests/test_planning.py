@@ -30,7 +30,7 @@ from policyspace.planning import (
     profile_intervals,
     rate_for_power,
 )
-from policyspace.planning.plan import procedure_of
+from policyspace.planning.planner import procedure_of
 from policyspace.planning.profile import Profile
 
 NAMES = ("a", "b", "c")

@@ -16,14 +16,22 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from policyspace.answer import GroupTest, Identification
+    from policyspace.configuration import configure
+    from policyspace.confmdp import ConfMDP, rollout
     from policyspace.demonstrations import Demonstrations
     from policyspace.errors import InputError
     from policyspace.glr import Test, likelihood_ratio
     from policyspace.identification import combinatorial, identify, simplified
     from policyspace.likelihood import Fit, fit, likelihood_of
+    from policyspace.planning import plan, profile_intervals
     from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
+    from policyspace.policies.custom import CustomPolicy
+    from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork
     from policyspace.readers import read, write
     from policyspace.study import Study
+    from policyspace.trajectories import Trajectories
+    from policyspace.worlds import make_world
+    from policyspace.worlds.agents import learn
 
 _HOME = {
     "Demonstrations": "demonstrations",
@@ -32,6 +40,9 @@ _HOME = {
     "PolicySpace": "policies",
     "GaussianLinear": "policies",
     "BoltzmannLinear": "policies",
+    "GaussianNetwork": "policies.neural",
+    "BoltzmannNetwork": "policies.neural",
+    "CustomPolicy": "policies.custom",
     "Fit": "likelihood",
     "fit": "likelihood",
     "likelihood_of": "likelihood",
@@ -42,33 +53,56 @@ _HOME = {
     "identify": "identification",
     "Identification": "answer",
     "GroupTest": "answer",
+    "plan": "planning",
+    "profile_intervals": "planning",
+    "ConfMDP": "confmdp",
+    "Trajectories": "trajectories",
+    "rollout": "confmdp",
+    "make_world": "worlds",
+    "learn": "worlds.agents",
+    "configure": "configuration",
     "Study": "study",
     "InputError": "errors",
 }
 
+_MODULES = ("configuration", "planning", "policies", "theory", "worlds")
+
 __all__ = [
     "BoltzmannLinear",
+    "BoltzmannNetwork",
+    "ConfMDP",
+    "CustomPolicy",
     "Demonstrations",
     "Fit",
     "GaussianLinear",
+    "GaussianNetwork",
     "GroupTest",
     "Identification",
     "InputError",
     "PolicySpace",
     "Study",
     "Test",
+    "Trajectories",
     "combinatorial",
+    "configure",
     "fit",
     "identify",
+    "learn",
     "likelihood_of",
     "likelihood_ratio",
+    "make_world",
+    "plan",
+    "profile_intervals",
     "read",
+    "rollout",
     "simplified",
     "write",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"policyspace.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'policyspace' has no attribute '{name}'")
     value = getattr(import_module(f"policyspace.{_HOME[name]}"), name)
@@ -77,7 +111,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_HOME, *_MODULES])
 
 
 announce()

@@ -117,7 +117,7 @@ def test_sensors_are_normal_around_the_distance_and_clipped() -> None:
     pose = jnp.array([20.0, 100.0, 0.1, 3.0])
     omega = WORLD.default_configuration()
     keys = jax.random.split(jax.random.key(2), 20_000)
-    seen = np.asarray(jax.jit(jax.vmap(lambda k: WORLD._sense(k, pose, omega)))(keys))[:, 4:8]
+    seen = np.asarray(jax.jit(jax.vmap(lambda k: WORLD._sense(jax.random.normal(k, (4,)), pose, omega)))(keys))[:, 4:8]
     for column, mean in zip(seen.T, np.asarray(DISTANCES(pose, omega)), strict=True):
         law = stats.norm(mean, 0.1)
         for atom, mass in ((0.0, law.cdf(0)), (1.0, law.sf(1))):

@@ -101,6 +101,26 @@ def test_features_are_those_of_the_state(seen: Seen) -> None:
     assert np.isfinite(wanted).all()
 
 
+def test_many_samples_at_once_are_the_single_ones(seen: Seen) -> None:
+    """A world that moves by given Normal numbers does the same for one sample and for many along the last axis."""
+    world, tau, omega = seen.world, seen.trajectories, seen.world.default_configuration()
+    if world.num_normals is None:
+        with pytest.raises(InputError, match="give it a method `move`"):
+            world.move(None, None, None, omega)
+        return
+    noise = jax.random.normal(jax.random.key(4), (world.num_normals, 200))
+    states, actions = np.asarray(tau.states)[:200, 0].T, np.asarray(tau.actions)[:200, 0].T
+
+    def step(noise: Any, state: Any, action: Any) -> Any:
+        moved = world.move(noise, state, action, omega)
+        return moved, world.reward(state, action, moved), world.terminal(moved), world.features(moved)
+
+    together = jax.jit(step)(noise, states, actions)
+    single = jax.jit(jax.vmap(step, -1, -1))(noise, states, actions)
+    for found, wanted in zip(together, single, strict=True):
+        assert np.asarray(found) == pytest.approx(np.asarray(wanted), rel=1e-12, abs=1e-12)
+
+
 def test_ended_episodes_are_frozen(seen: Seen) -> None:
     tau = seen.trajectories
     mask, rewards = np.asarray(tau.mask), np.asarray(tau.rewards)

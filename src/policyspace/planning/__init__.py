@@ -1,7 +1,7 @@
 """How many episodes are needed? Power, sample size, detectable effects, and intervals for what was not found."""
 
 from policyspace.planning.intervals import Interval, profile_intervals
-from policyspace.planning.plan import GroupPlan, Plan, pilot, plan, plan_likelihood
+from policyspace.planning.planner import GroupPlan, Plan, pilot, plan, plan_likelihood
 from policyspace.planning.power import noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
 

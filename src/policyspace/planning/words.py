@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from policyspace.planning.plan import Estimate, Plan
+    from policyspace.planning.planner import Estimate, Plan
 
 COLUMNS = ("group", "λ", "effect", "power now", "pairs", "episodes", "shows from", "|θ| below")
 PROMISES = {
