@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration_parameters import ConfigurationParameter, checked_configuration
+from policyspace.errors import InputError
 from policyspace.jax_setup import jax, jnp
+from policyspace.normals import standard_normals
 from policyspace.policies import PolicySpace
 from policyspace.trajectories import Trajectories
 
@@ -74,6 +76,21 @@ class ConfMDP(ABC):
     def transition(self, key: Key, state: State, action: Array, configuration: Configuration) -> State:
         """Draw s' ~ p_ω(·|s, a)."""
 
+    @property
+    def num_normals(self) -> int | None:
+        """How many Normal numbers a transition needs; None if it draws from its key as it likes, the usual case.
+
+        A world that says a number is simulated several times as fast. Its `transition` is `move` with such numbers,
+        and `move`, `reward`, `terminal` and `features` then also take many samples at once, along the last axis.
+        """
+        return None
+
+    def move(self, noise: Array, state: State, action: Array, configuration: Configuration) -> State:
+        """s' as a function of s, a and independent standard Normal numbers [num_normals]; see there."""
+        raise InputError(
+            f"the world '{self.name}' says how many Normal numbers it needs: give it a method `move`, too."
+        )
+
     @abstractmethod
     def reward(self, state: State, action: Array, next_state: State) -> Array:
         """R(s, a, s')."""
@@ -137,23 +154,28 @@ class ConfMDP(ABC):
     def simulate(
         self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
     ) -> Trajectories:
-        """What `rollout` compiles: `vmap` over episodes inside a `scan` over time.
+        """What `rollout` compiles: all episodes side by side inside a `scan` over time.
 
         A world may replace it by something faster that has the same law.
         """
         start_key, key = jax.random.split(key)
         # Episodes lie along the last axis, so that each number of a state is contiguous over them: twice as fast.
-        over = partial(jax.vmap, out_axes=-1)
-        starts = over(self.initial, (0, None))(jax.random.split(start_key, num_episodes), configuration)
+        each = partial(jax.vmap, out_axes=-1)
+        starts = each(self.initial, (0, None))(jax.random.split(start_key, num_episodes), configuration)
+        over = each if self.num_normals is None else _as_it_is
 
         def step(carry: Any, key: Key) -> Any:
             states, alive = carry
             action_key, world_key = jax.random.split(key)
             features = over(self.features, -1)(states)
             actions = space.sample(action_key, theta, features.T)
-            keys = jax.random.split(world_key, num_episodes)
-            moved = over(self.transition, (0, -1, 0, None))(keys, states, actions, configuration)
-            rewards = jnp.where(alive, over(self.reward, (-1, 0, -1))(states, actions, moved), 0.0)
+            if self.num_normals is None:
+                keys = jax.random.split(world_key, num_episodes)
+                moved = over(self.transition, (0, -1, -1, None))(keys, states, actions.T, configuration)
+            else:
+                noise = standard_normals(world_key, (self.num_normals, num_episodes))
+                moved = self.move(noise, states, actions.T, configuration)
+            rewards = jnp.where(alive, over(self.reward, -1)(states, actions.T, moved), 0.0)
             following = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, states)
             goes_on = alive & ~over(self.terminal, -1)(following)
             return (following, goes_on), (states, features, actions, rewards, alive)
@@ -171,6 +193,10 @@ class ConfMDP(ABC):
             mask=mask.T,
             configuration=configuration,
         )
+
+
+def _as_it_is(method: Any, _: Any) -> Any:
+    return method
 
 
 def rollout(

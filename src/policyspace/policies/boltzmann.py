@@ -61,12 +61,12 @@ class BoltzmannLinear(ExponentialFamily):
         return p[..., :, None] * (xp.eye(len(self.row_names)) - p[..., None, :])
 
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
-        """Action codes by the Gumbel trick: the largest of η + noise."""
+        """Action codes: with NumPy the largest of η + Gumbel noise, with JAX by inversion, one uniform number each."""
         eta = self.natural(theta, features)
-        xp = eta.__array_namespace__()
-        logits = xp.concatenate([eta, xp.zeros_like(eta[..., :1])], axis=-1)
         if isinstance(key, np.random.Generator):
+            logits = np.concatenate([eta, np.zeros_like(eta[..., :1])], axis=-1)
             return np.argmax(logits + key.gumbel(size=logits.shape), axis=-1)
-        import jax
+        from policyspace.jax_setup import jax, jnp
 
-        return jax.random.categorical(key, logits, axis=-1)
+        below = jnp.cumsum(self.cumulant_gradient(eta), axis=-1)
+        return jnp.sum(jax.random.uniform(key, eta.shape[:-1], eta.dtype)[..., None] >= below, axis=-1)

@@ -67,14 +67,17 @@ class GaussianLinear(ExponentialFamily):
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
         """a = weights·φ(s) + Σ^½ε."""
         self._needs_covariance()
-        mean = self.natural(theta, features)
+        mean, root = self.natural(theta, features), np.linalg.cholesky(self.covariance)
         if isinstance(key, np.random.Generator):
-            noise: Array = key.standard_normal(mean.shape)
-        else:
-            import jax
+            noise = key.standard_normal(mean.shape)
+            return mean + noise @ root.T
+        from policyspace.jax_setup import jnp
+        from policyspace.normals import standard_normals
 
-            noise = jax.random.normal(key, mean.shape, mean.dtype)
-        return mean + noise @ np.linalg.cholesky(self.covariance).T
+        # Samples along the last axis, and no products with the zeros of the root: matrices this narrow are slow.
+        noise = standard_normals(key, mean.T.shape)
+        rows = [sum(share * e for share, e in zip(row, noise, strict=True) if share) for row in root.tolist()]
+        return (mean.T + jnp.stack(rows)).T
 
     def _log_det(self) -> float:
         return float(np.linalg.slogdet(2 * np.pi * self.covariance)[1])

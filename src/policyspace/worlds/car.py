@@ -16,6 +16,9 @@ TOP_SPEED, BODY_RADIUS, RANGE = 6.0, 25.0, 150.0
 SENSOR_ANGLES = np.array([np.pi / 4, np.pi / 6, -np.pi / 6, -np.pi / 4])
 # The corners of the body, as angles off its axis, in the order of a walk around it.
 CORNER_ANGLES = np.array([np.pi / 6, -np.pi / 6, np.pi + np.pi / 6, np.pi - np.pi / 6])
+# Both as vectors (ahead, to the left).
+RAYS = RANGE * np.stack([np.cos(SENSOR_ANGLES), np.sin(SENSOR_ANGLES)], axis=1)
+CORNERS = BODY_RADIUS * np.stack([np.cos(CORNER_ANGLES), np.sin(CORNER_ANGLES)], axis=1)
 
 
 @final
@@ -38,6 +41,7 @@ class Car(ConfMDP):
     feature_names = ("speed", "sensor_+45", "sensor_+30", "sensor_-30", "sensor_-45")
     action_names = ("acceleration", "steering")
     action_bounds = (-1.0, 1.0)
+    num_normals = 4
     parameters = (ConfigurationParameter("bend", (), -200.0, 200.0, 100.0, "x of the road's middle control point"),)
 
     @property
@@ -47,9 +51,14 @@ class Car(ConfMDP):
 
     def initial(self, key: Key, configuration: Configuration) -> Array:
         """At rest at (0, 25), heading up the road."""
-        return self._sense(key, jnp.array([0.0, 25.0, 0.0, 0.0]), configuration)
+        noise = jax.random.normal(key, (4,), jnp.float64)
+        return self._sense(noise, jnp.array([0.0, 25.0, 0.0, 0.0]), configuration)
 
     def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
+        """One step of the car, and the noise of its sensors."""
+        return self.move(jax.random.normal(key, (4,), jnp.float64), state, action, configuration)
+
+    def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """Accelerate, steer, move, then look around."""
         accelerate, steer = jnp.clip(action, -1.0, 1.0)
         speed = jnp.clip(state[SPEED] + 0.5 * accelerate, -TOP_SPEED, TOP_SPEED)
@@ -57,9 +66,8 @@ class Car(ConfMDP):
         # A car hardly turns while it stands, and turns worse when it is fast.
         grip = jnp.where(pace < 0.1, 10.0 * pace, 1.0 - 0.3 * (pace - 0.1))
         angle = state[ANGLE] + steer * grip * np.pi / 64.0
-        dx, dy = _turned(angle, np.zeros(1))[0]
-        x, y = state[X] + speed * dx, state[Y] + speed * dy
-        return self._sense(key, jnp.stack([x, y, angle, speed]), configuration)
+        x, y = state[X] - speed * jnp.sin(angle), state[Y] + speed * jnp.cos(angle)
+        return self._sense(noise, jnp.stack([x, y, angle, speed]), configuration)
 
     def reward(self, state: Array, action: Array, next_state: Array) -> Array:
         """The speed as a share of the top one; −25 for a crash or for leaving the road backwards."""
@@ -80,7 +88,7 @@ class Car(ConfMDP):
 
     def features(self, state: Array) -> Array:
         """Speed as a share of the top one, and the sensors."""
-        return jnp.concatenate([state[SPEED, None] / TOP_SPEED, state[SENSORS]])
+        return jnp.concatenate([state[SPEED][None] / TOP_SPEED, state[SENSORS]])
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """A Gaussian whose mean is a network with one hidden layer of eight tanh units."""
@@ -97,19 +105,17 @@ class Car(ConfMDP):
 
     def distances(self, pose: Array, configuration: Configuration) -> Array:
         """What noiseless sensors say [4]: the share of each ray before the nearest border, 1 if it meets none."""
-        rays = RANGE * _turned(pose[ANGLE], SENSOR_ANGLES)
-        return jnp.min(_crossings(pose[:2], rays, configuration["bend"]), axis=-1, initial=1.0)
+        dx, dy = _turned(pose[ANGLE], RAYS)
+        return jnp.minimum(_first_crossing(pose[X], pose[Y], dx, dy, configuration["bend"]), 1.0)
 
     def crashed(self, pose: Array, configuration: Configuration) -> Array:
         """Whether a side of the body crosses a border."""
-        corners = pose[:2] + BODY_RADIUS * _turned(pose[ANGLE], CORNER_ANGLES)
-        sides = jnp.roll(corners, -1, axis=0) - corners
-        return (_crossings(corners, sides, configuration["bend"]) <= 1.0).any()
+        (x, y), sides = _turned(pose[ANGLE], CORNERS), _turned(pose[ANGLE], np.roll(CORNERS, -1, axis=0) - CORNERS)
+        return (_first_crossing(pose[X] + x, pose[Y] + y, *sides, configuration["bend"]) <= 1.0).any(axis=0)
 
-    def _sense(self, key: Key, pose: Array, configuration: Configuration) -> Array:
+    def _sense(self, noise: Array, pose: Array, configuration: Configuration) -> Array:
         """The state of a car at (x, y, angle, speed): its sensors, clipped to [0, 1], and whether it has crashed."""
-        noise = self.sensor_noise * jax.random.normal(key, (4,), jnp.float64)
-        seen = jnp.clip(self.distances(pose, configuration) + noise, 0.0, 1.0)
+        seen = jnp.clip(self.distances(pose, configuration) + self.sensor_noise * noise, 0.0, 1.0)
         crash = jnp.where(self.crashed(pose, configuration), 1.0, 0.0)
         return jnp.concatenate([pose, seen, crash[None]])
 
@@ -124,37 +130,38 @@ class Car(ConfMDP):
         return jnp.where(possible, jnp.sum(log_p), -jnp.inf)
 
 
-def _turned(angle: Array, offsets: np.ndarray) -> Array:
-    """Unit vectors at some offsets from an angle; 0 points up the road, positive ones to its left.
+def _turned(angle: Array, vectors: np.ndarray) -> tuple[Array, Array]:
+    """Vectors [n, 2] (ahead, to the left) of a car as dx and dy [n, …] on the road, along which angle 0 looks.
 
-    The sum of two angles by the addition theorems: one sine and one cosine do for all rays and corners.
+    One sine and one cosine do for all rays, corners and sides.
     """
     sine, cosine = jnp.sin(angle), jnp.cos(angle)
-    return jnp.stack(
-        [-sine * np.cos(offsets) - cosine * np.sin(offsets), cosine * np.cos(offsets) - sine * np.sin(offsets)], axis=-1
-    )
+    ahead, left = (part.reshape(-1, *[1] * angle.ndim) for part in vectors.T)
+    return -sine * ahead - cosine * left, cosine * ahead - sine * left
 
 
-def _crossings(start: Array, along: Array, bend: Array) -> Array:
-    """Where the segments start + s·along, s ∈ [0, 1], meet the two borders: the roots s [..., 4], ∞ where none.
+def _first_crossing(x: Array, y: Array, dx: Array, dy: Array, bend: Array) -> Array:
+    """Where the segments (x, y) + s·(dx, dy), s ∈ [0, 1], first meet a border: the smallest root s, ∞ where none.
 
     The centre line has y = 500t and x = 2t(1−t)ω, so that a border is one quadratic in y, and along the segment one
     quadratic in s: A s² + B s + C = 0 with C the same for both borders but for ±50.
     """
-    t, dt = start[..., 1] / ROAD_LENGTH, along[..., 1] / ROAD_LENGTH
+    t, dt = y / ROAD_LENGTH, dy / ROAD_LENGTH
     a = 2.0 * bend * dt**2
-    b = along[..., 0] - 2.0 * bend * dt * (1.0 - 2.0 * t)
-    centre = start[..., 0] - 2.0 * bend * t * (1.0 - t)
-    a, b, c = jnp.broadcast_arrays(a[..., None], b[..., None], centre[..., None] + jnp.array([-HALF_ROAD, HALF_ROAD]))
-    square = b**2 - 4.0 * a * c
-    real = square >= 0.0
-    # Both roots without cancellation; where there is none, arguments are replaced so that derivatives stay finite.
-    root = jnp.sqrt(jnp.where(square > 0.0, square, 1.0)) * (square > 0.0)
-    q = -0.5 * (b + jnp.where(b < 0.0, -root, root))
-    s = jnp.concatenate([_ratio(q, a), _ratio(c, q)], axis=-1)
-    where = t[..., None] + s * dt[..., None]
-    valid = jnp.concatenate([real, real], axis=-1) & (s >= 0.0) & (s <= 1.0) & (where >= 0.0) & (where <= 1.0)
-    return jnp.where(valid, s, jnp.inf)
+    b = dx - 2.0 * bend * dt * (1.0 - 2.0 * t)
+    centre = x - 2.0 * bend * t * (1.0 - t)
+    first = jnp.asarray(jnp.inf)
+    for border in (-HALF_ROAD, HALF_ROAD):
+        c = centre + border
+        square = b**2 - 4.0 * a * c
+        # Both roots without cancellation; where there is none, arguments are replaced so that derivatives stay finite.
+        root = jnp.sqrt(jnp.where(square > 0.0, square, 1.0)) * (square > 0.0)
+        q = -0.5 * (b + jnp.where(b < 0.0, -root, root))
+        for s in (_ratio(q, a), _ratio(c, q)):
+            where = t + s * dt
+            valid = (square >= 0.0) & (s >= 0.0) & (s <= 1.0) & (where >= 0.0) & (where <= 1.0)
+            first = jnp.minimum(first, jnp.where(valid, s, jnp.inf))
+    return first
 
 
 def _ratio(top: Array, bottom: Array) -> Array:

@@ -27,6 +27,7 @@ class CartPole(ConfMDP):
     name = "cartpole"
     feature_names = ("position", "velocity", "angle", "angular_velocity")
     action_names = ("right", "left")  # the reference action, whose weights are zero, is the last
+    num_normals = 4
     parameters = (
         ConfigurationParameter("gravity", (), 1.0, 25.0, 9.8, "acceleration of free fall, m/s²"),
         ConfigurationParameter("cart_mass", (), 0.1, 10.0, 1.0, "mass of the cart, kg"),
@@ -41,8 +42,12 @@ class CartPole(ConfMDP):
 
     def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
         """One Euler step, and noise."""
-        noise = jax.random.normal(key, (4,), jnp.float64)
-        return self.drift(state, action, configuration) + jnp.asarray(self.noise) * noise
+        return self.move(jax.random.normal(key, (4,), jnp.float64), state, action, configuration)
+
+    def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
+        """s' = s + τ f_ω(s, a) + diag(σ) ε."""
+        shake = jnp.stack([deviation * number for deviation, number in zip(self.noise, noise, strict=True)])
+        return self.drift(state, action, configuration) + shake
 
     def drift(self, state: Array, action: Array, configuration: Configuration) -> Array:
         """The mean of s', s + τ f_ω(s, a)."""
@@ -57,7 +62,7 @@ class CartPole(ConfMDP):
 
     def reward(self, state: Array, action: Array, next_state: Array) -> Array:
         """+1 a step."""
-        return jnp.ones(())
+        return jnp.ones_like(next_state[0])
 
     def terminal(self, state: Array) -> Array:
         """The cart is more than 2.4 m away, or the pole more than 12° from upright."""

@@ -37,6 +37,7 @@ class Minigolf(ConfMDP):
     name = "minigolf"
     feature_names = ("x", "f", "sqrt_x", "sqrt_f", "sqrt_xf")
     action_names = ("stroke",)
+    num_normals = 1
     parameters = (ConfigurationParameter("putter_length", (), 1.0, 15.0, 5.0, "speed of the ball per unit of stroke"),)
 
     @property
@@ -50,8 +51,12 @@ class Minigolf(ConfMDP):
         return jnp.stack([x, f, jnp.zeros(())])
 
     def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
+        """One putt."""
+        return self.move(jax.random.normal(key, (1,), jnp.float64), state, action, configuration)
+
+    def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """The ball rolls until friction stops it; beyond the hole x' is negative."""
-        meant = self._clip(action[0]) + self.noise * jax.random.normal(key, (), jnp.float64)
+        meant = self._clip(action[0]) + self.noise * noise[0]
         clipped = (meant >= self.longest) * 1.0 - (meant <= self.shortest) * 1.0
         speed = self._clip(meant) * configuration["putter_length"]
         return jnp.stack([state[0] - speed**2 / (2.0 * deceleration(state[1])), state[1], clipped])
