@@ -61,7 +61,11 @@ def boltzmann(n: int, wanted: int | None) -> list[Row]:
     goal = f"≥ {wanted}× statsmodels" if wanted else "—"
     return [
         (f"n = {n:.0e}: {num_tests} restricted fits, together", f"{ours:.2f} s", "—"),
-        ("  one restricted fit, against statsmodels MNLogit", f"{peer / each:.0f}× ({peer:.2f} s / {each:.4f} s)", goal),
+        (
+            "  one restricted fit, against statsmodels MNLogit",
+            f"{peer / each:.0f}× ({peer:.2f} s / {each:.4f} s)",
+            goal,
+        ),
         ("  one restricted fit, against scikit-learn L-BFGS", f"{other / each:.0f}×", "—"),
     ]
 
@@ -90,7 +94,9 @@ def gaussian() -> list[Row]:
         likelihood.statistics_of_all(list(space.tested))
         peak = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
-        rows.append((f"2^{num_groups} Gaussian supports, beyond the Gram matrix", f"{took:.3f} s, {peak:.0f} MB", wanted))
+        rows.append(
+            (f"2^{num_groups} Gaussian supports, beyond the Gram matrix", f"{took:.3f} s, {peak:.0f} MB", wanted)
+        )
     return rows
 
 

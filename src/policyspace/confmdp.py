@@ -158,20 +158,21 @@ class ConfMDP(ABC):
 
         A world may replace it by something faster that has the same law.
         """
-        start_key, key = jax.random.split(key)
+        # One key for the starts and two a step, from one split: each would be compiled, and run, on its own.
+        keys = jax.random.split(key, 1 + 2 * self.horizon)
         # Episodes lie along the last axis, so that each number of a state is contiguous over them: twice as fast.
         each = partial(jax.vmap, out_axes=-1)
-        starts = each(self.initial, (0, None))(jax.random.split(start_key, num_episodes), configuration)
+        starts = each(self.initial, (0, None))(jax.random.split(keys[0], num_episodes), configuration)
         over = each if self.num_normals is None else _as_it_is
 
-        def step(carry: Any, key: Key) -> Any:
+        def step(carry: Any, keys: Key) -> Any:
             states, alive = carry
-            action_key, world_key = jax.random.split(key)
+            action_key, world_key = keys
             features = over(self.features, -1)(states)
             actions = space.sample(action_key, theta, features.T)
             if self.num_normals is None:
-                keys = jax.random.split(world_key, num_episodes)
-                moved = over(self.transition, (0, -1, -1, None))(keys, states, actions.T, configuration)
+                chances = jax.random.split(world_key, num_episodes)
+                moved = over(self.transition, (0, -1, -1, None))(chances, states, actions.T, configuration)
             else:
                 noise = standard_normals(world_key, (self.num_normals, num_episodes))
                 moved = self.move(noise, states, actions.T, configuration)
@@ -181,7 +182,7 @@ class ConfMDP(ABC):
             return (following, goes_on), (states, features, actions, rewards, alive)
 
         (last, _), (states, features, actions, rewards, mask) = jax.lax.scan(
-            step, (starts, jnp.ones(num_episodes, dtype=bool)), jax.random.split(key, self.horizon)
+            step, (starts, jnp.ones(num_episodes, dtype=bool)), keys[1:].reshape(self.horizon, 2)
         )
         path = jax.tree.map(lambda before, end: jnp.concatenate([before, end[None]]), states, last)
         first = partial(jnp.moveaxis, source=-1, destination=0)

@@ -20,6 +20,8 @@ def standard_normals(key: Key, shape: tuple[int, ...]) -> Array:
     Half of the bits make u, which bounds |ε| by 6.8; the other half v: a multiple of π/2, and an angle around it.
     """
     size = int(np.prod(shape))
+    if size == 0:
+        return jnp.zeros(shape)
     bits = jax.random.bits(key, (2, (size + 3) // 4), jnp.uint64)
     # A loop of two turns: its results are stored, and not computed again wherever one of them is used.
     pairs = jax.lax.map(_pair, bits)

@@ -25,6 +25,9 @@ Observe = Callable[[Key, Configuration, int], Trajectories]
 
 Rule = Literal["simplified", "combinatorial"]
 
+FEW = 20
+"""Pairs a parameter below which Wilks' χ² is too liberal so far in its tail."""
+
 
 @final
 @dataclass(frozen=True)
@@ -86,7 +89,8 @@ class Ledger:
             if self.rule == "simplified":
                 correction: Any = "bonferroni" if self.paper_rule else "holm"
                 found = simplified(space.with_always(self.selected), data, self.level, correction)
-                if found.separated and not self.paper_rule:
+                few = data.num_pairs < FEW * space.num_parameters
+                if (found.separated or few) and not self.paper_rule:
                     found = _penalised(space.with_always(self.selected), data, self.level, correction, found)
             else:
                 found = combinatorial(space, data, self.level, self.paper_rule)
@@ -225,7 +229,7 @@ def played(space: PolicySpace, data: Demonstrations) -> tuple[PolicySpace, Demon
 def _penalised(
     space: PolicySpace, data: Demonstrations, level: float, correction: Any, plain: Identification
 ) -> Identification:
-    """Firth's test in the place of Wilks', which errs too often on separated data.
+    """Firth's test in the place of Wilks', which errs too often on separated data and on few pairs.
 
     The penalty needs features that are not collinear: constant ones drop out, of dependent ones so many that the others
     are not, and none of those is tested: this batch cannot tell them apart.

@@ -14,7 +14,6 @@ IDS = {
 """The world behind each id."""
 
 
-
 def register_worlds() -> None:
     """Tell Gymnasium the ids; its plugin entry point calls this when Gymnasium is imported."""
     for name, world in IDS.items():
