@@ -23,7 +23,7 @@ def test_they_are_independent_standard_normals() -> None:
         assert abs(np.corrcoef(pairs)[0, 1]) < 5 / np.sqrt(200_000)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (4, 7), (2, 3, 5), (0,), (0, 4)])
+@pytest.mark.parametrize("shape", [(), (5, 3), (0, 4)])
 def test_every_shape_is_float64_and_the_key_decides(shape: tuple[int, ...]) -> None:
     first, again = (np.asarray(standard_normals(jax.random.key(1), shape)) for _ in range(2))
     assert first.shape == shape
