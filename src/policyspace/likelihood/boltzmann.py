@@ -65,7 +65,7 @@ class BoltzmannLikelihood(Likelihood):
         everything = np.ones(self.space.num_parameters, dtype=bool)
         start = np.zeros_like(self._fixed)
         if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
-            sample = self.rows.sample(20_000, seed=1)
+            sample = self.rows.sample(max(20_000, len(self.rows) // 8), seed=1)
             start = maximise(sample.at, sample.hessian, start, everything, tolerance=1e-2).theta
             start = start if np.abs(start).max() < SATURATED else np.zeros_like(self._fixed)
         best = maximise(self.rows.at, self.rows.hessian, start, everything)

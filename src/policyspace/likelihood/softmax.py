@@ -61,7 +61,7 @@ class SoftmaxRows:
             right = (x if weights is None else x * weights[:, None]).T
             return total, np.stack([right @ p for p in probabilities])
 
-        size = max(128, 2**17 // (m * self._k))  # a few arrays of 1 MB: they stay in the cache
+        size = max(128, 2**18 // (m * self._k))  # a few arrays of 2 MB: they stay in the cache
         partition, mean = sum_over_chunks(of_chunk, len(self), min(size, 65536))
         return thetas @ self.statistic - partition, self.statistic - mean.transpose(2, 0, 1).reshape(m, -1)
 
