@@ -1,6 +1,6 @@
 """The two identification rules: one test a group (Rule 2), or all supports (Rule 1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -90,7 +90,14 @@ def _one_group_out(likelihood: Likelihood) -> dict[int, Test]:
     fits = likelihood.fit_many([likelihood.space.everything - {g} for g in groups])
     for fit in fits:
         likelihood.adopt(fit)
-    return {g: likelihood_ratio(fit, likelihood.full) for g, fit in zip(groups, fits, strict=True)}
+    tests = {g: likelihood_ratio(fit, likelihood.full) for g, fit in zip(groups, fits, strict=True)}
+    if likelihood.design is None:
+        return tests  # what restarts leave open is judged by their noise
+    # A restricted fit that stopped short makes λ too large: it must not count as evidence.
+    return {
+        g: test if fit.converged else replace(test, p_value=1.0)
+        for (g, test), fit in zip(tests.items(), fits, strict=True)
+    }
 
 
 def _lattice(likelihood: Likelihood, groups: list[int], tests: dict[int, Test]) -> Lattice:

@@ -91,3 +91,23 @@ def test_collinear_features_are_refused():
     data = Demonstrations.from_arrays(np.column_stack([x, x]), np.arange(50) % 2, discrete=True)
     with pytest.raises(InputError, match="redundant feature"):
         likelihood_of(BoltzmannLinear(data.names, data.action_names), data, firth=True)
+
+
+def test_a_feature_seen_once_does_not_throw_the_penalised_fit_off():
+    """A rare feature is many standard deviations long: an unbounded step would leave the maximum behind for good."""
+    rng = np.random.default_rng(5)
+    n = 600
+    features = np.column_stack([rng.random((n, 3)) < 0.4, np.arange(n) == 17]).astype(float)
+    eta = np.column_stack([3 * features[:, 0] - 1, 2 * features[:, 1] - 1, np.zeros(n)])
+    actions = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+    actions[features[:, 2] > 0] = np.minimum(actions[features[:, 2] > 0], 1)  # never the last action: separated
+    names = ("a", "b", "c", "rare")
+    space = BoltzmannLinear(names, ("x", "y", "z"))
+    likelihood = likelihood_of(space, Demonstrations(features, actions, names, ("x", "y", "z")), firth=True)
+    assert likelihood.full.converged
+    for g in space.tested:
+        restricted = likelihood.fit(space.everything - {g})
+        assert restricted.converged
+        assert restricted.log_likelihood <= likelihood.full.log_likelihood + 1e-9
+        again = likelihood.fit(space.everything, start=restricted.theta)
+        assert again.log_likelihood == pytest.approx(likelihood.full.log_likelihood, abs=1e-6)

@@ -38,9 +38,13 @@ class FirthLikelihood(Likelihood):
         begin = plain._fixed
         if start is not None:
             begin = np.where(free, plain.design.to_standardised(self.space.weights(start)).ravel(), plain._fixed)
-        best = maximise(self._evaluate, plain.rows.hessian, begin, free, max_steps=500)
+        best = maximise(self._evaluate, plain.rows.hessian, begin, free, max_steps=500, reach=self._reach)
         separated = bool(plain.diverging[free].any())
         return plain._as_fit(best.theta, best.value, best.gradient, best.converged, support, separated)
+
+    def _reach(self, step: np.ndarray) -> float:
+        """The largest change of a natural parameter in any row."""
+        return float(np.abs(self._rows @ step.reshape(self._k, -1).T).max())
 
     def _evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self._plain.rows.at(theta)

@@ -12,6 +12,9 @@ TOLERANCE = 1e-10
 CREEPING = 1e-8
 """A gain at which steps towards infinity are stopped: the limit is closer than λ is ever read."""
 
+LONGEST = 2.0
+"""How far one bounded step may move a natural parameter."""
+
 FLAT = 1e-12
 """Curvature, relative to that of the single coordinates, below which a direction counts as flat."""
 
@@ -35,8 +38,13 @@ def maximise(
     free: np.ndarray,
     tolerance: float = TOLERANCE,
     max_steps: int = 100,
+    reach: Callable[[np.ndarray], float] | None = None,
 ) -> Maximum:
-    """Damped Newton from `start`; only free coordinates move. `hessian` is that of −log L."""
+    """Damped Newton from `start`; only free coordinates move. `hessian` is that of −log L.
+
+    Where `reach` says how far a step moves the natural parameters, no step moves them further than LONGEST: an objective
+    that is not concave could be left behind by a longer one.
+    """
     theta = start.copy()
     value, gradient = evaluate(theta)
     previous = np.inf
@@ -47,6 +55,10 @@ def maximise(
         if gain <= max(tolerance, 1e-15 * abs(value)) or (creeping and gain < CREEPING):
             return Maximum(theta, value, _only(gradient, free), curvature, True, creeping)
         length = 1.0
+        if reach is not None:
+            whole = np.zeros_like(theta)
+            whole[free] = step
+            length = min(1.0, LONGEST / max(reach(whole), np.finfo(float).tiny))
         while True:
             trial = theta.copy()
             trial[free] += length * step
