@@ -99,7 +99,7 @@ def source(
     if features is not None and not split(features):
         raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
     declared = split(always)
-    grouping, more, fixed = _groups(groups)
+    grouping, more, fixed = read_groups(groups)
     data = read(
         file,
         action=_one_or_many(split(action)),
@@ -141,7 +141,7 @@ def _one_or_many(names: list[str]) -> str | list[str] | None:
     return None if not names else names[0] if len(names) == 1 else names
 
 
-def _groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
+def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
     """(groups, always, fixed) from a word or from a TOML file with a table [groups], a list always, a table [fixed]."""
     if text in ("feature", "parameter", "input", "hidden", "output"):
         return text, (), 0.0

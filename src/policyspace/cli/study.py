@@ -201,7 +201,7 @@ def status(
 
 def options_groups(text: str) -> tuple[Any, tuple[str, ...]]:
     """(groups, always) as other commands read them; a study tests against zero only."""
-    grouping, more, fixed = options._groups(text)
+    grouping, more, fixed = options.read_groups(text)
     if fixed not in (0.0, {}):
         raise InputError(f"{text}: a study tests weights against zero, found [fixed]: leave it out.")
     return grouping, more

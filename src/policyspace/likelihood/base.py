@@ -8,7 +8,7 @@ import numpy as np
 
 from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ReferenceLaw
-from policyspace.policies.base import PolicySpace
+from policyspace.policies.base import ExponentialFamily, PolicySpace
 from policyspace.policies.groups import Support
 
 
@@ -89,3 +89,23 @@ class Likelihood(ABC):
                 log_likelihood=restricted.log_likelihood,
                 converged=restricted.converged,
             )
+
+
+class LinearLikelihood(Likelihood):
+    """Of a linear policy: what its states can tell is a matter of the ranks of its columns."""
+
+    space: ExponentialFamily
+    design: Design
+
+    def num_free(self, support: Support) -> int:
+        """Σ over actions of the rank of their free columns."""
+        return self.design.num_free(self.space.free(support))
+
+    def num_free_of_all(self, groups: Sequence[int]) -> np.ndarray:
+        """`num_free` of every support of some groups."""
+        return self.design.num_free_of_all([self.space.groups[g].indices for g in groups])
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the second moment matrix of the features is non-singular; all actions are played."""
+        return self.design.full_rank

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from policyspace.errors import InputError
-from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.base import Fit, LinearLikelihood
 from policyspace.likelihood.chunks import num_workers, single_threaded_blas
 from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ChiSquare
@@ -35,7 +35,7 @@ FLAT = 1e-7
 """An eigenvalue of the scaled Hessian so small that separation is looked for."""
 
 
-class BoltzmannLikelihood(Likelihood):
+class BoltzmannLikelihood(LinearLikelihood):
     """Newton for the full fit; restricted fits start one quadratic step from it and take preconditioned steps together."""
 
     space: BoltzmannLinear
@@ -185,19 +185,6 @@ class BoltzmannLikelihood(Likelihood):
         return self.design.to_raw(self.space.weights(best.theta)).ravel()
 
     # -- what the space is on these states ------------------------------------------------------------------------
-
-    def num_free(self, support: Support) -> int:
-        """Σ over actions of the rank of their free columns."""
-        return self.design.num_free(self.space.free(support))
-
-    def num_free_of_all(self, groups: Sequence[int]) -> np.ndarray:
-        """`num_free` of every support of some groups."""
-        return self.design.num_free_of_all([self.space.groups[g].indices for g in groups])
-
-    @property
-    def identifiable(self) -> bool:
-        """Whether the second moment matrix of the features is non-singular; every action was played."""
-        return self.design.full_rank
 
     def information(self) -> np.ndarray:
         """F̂ at the full fit, a mean over pairs, in raw coordinates [d, d]."""

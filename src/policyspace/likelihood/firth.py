@@ -1,12 +1,11 @@
 """Firth's penalised likelihood: log L + ½ log det F, finite even where the data are separated."""
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
 from policyspace.errors import InputError
-from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.base import Fit, LinearLikelihood
 from policyspace.likelihood.boltzmann import BoltzmannLikelihood
 from policyspace.likelihood.newton import maximise
 from policyspace.likelihood.softmax import softmax
@@ -14,7 +13,7 @@ from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.groups import Support
 
 
-class FirthLikelihood(Likelihood):
+class FirthLikelihood(LinearLikelihood):
     """The Jeffreys prior on the Boltzmann policy; the penalty is the full space's in restricted fits too, so they nest."""
 
     space: BoltzmannLinear
@@ -72,19 +71,6 @@ class FirthLikelihood(Likelihood):
     @cached_property
     def _rows(self) -> np.ndarray:
         return self._plain.rows.standardised(slice(None))
-
-    def num_free(self, support: Support) -> int:
-        """As without the penalty."""
-        return self._plain.num_free(support)
-
-    def num_free_of_all(self, groups: Sequence[int]) -> np.ndarray:
-        """As without the penalty."""
-        return self._plain.num_free_of_all(groups)
-
-    @property
-    def identifiable(self) -> bool:
-        """As without the penalty."""
-        return self._plain.identifiable
 
     def information(self) -> np.ndarray:
         """F̂ at the penalised fit."""

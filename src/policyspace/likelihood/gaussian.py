@@ -1,11 +1,9 @@
 """The likelihood of the Gaussian linear policy: everything follows from the moment matrix of features and actions."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from policyspace.errors import InputError
-from policyspace.likelihood.base import Fit, Likelihood
+from policyspace.likelihood.base import Fit, LinearLikelihood
 from policyspace.likelihood.chunks import sum_over_chunks
 from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ChiSquare, ReferenceLaw, WilksLambda
@@ -17,7 +15,7 @@ EXACT = 1e-12
 """The share of the actions' variance below which a residual is rounding rather than noise."""
 
 
-class GaussianLikelihood(Likelihood):
+class GaussianLikelihood(LinearLikelihood):
     """Least squares in the metric Σ⁻¹; with an estimated covariance, n·log det of the residual moments.
 
     Where every group holds whole columns of the weights, the k actions are k responses to the same columns; otherwise
@@ -137,19 +135,6 @@ class GaussianLikelihood(Likelihood):
         if self._whole_columns:
             return sorted({column for _, column in own})
         return [row * p + column for row, column in own]
-
-    def num_free(self, support: Support) -> int:
-        """Σ over actions of the rank of their free columns."""
-        return self.design.num_free(self.space.free(support))
-
-    def num_free_of_all(self, groups: Sequence[int]) -> np.ndarray:
-        """`num_free` of every support of some groups."""
-        return self.design.num_free_of_all([self.space.groups[g].indices for g in groups])
-
-    @property
-    def identifiable(self) -> bool:
-        """Whether the second moment matrix of the features is non-singular."""
-        return self.design.full_rank
 
     def information(self) -> np.ndarray:
         """F̂ = Σ⁻¹ ⊗ mean φφᵀ, in raw coordinates; an estimated Σ is plugged in."""
