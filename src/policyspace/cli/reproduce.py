@@ -1,79 +1,150 @@
-"""`policyspace reproduce`: run experiments, resumably, and show what came out."""
+"""`policyspace reproduce`: run the paper's experiments, resumably, and put claim and result side by side on a page."""
 
-import time
+import os
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyspace.errors import InputError, nearest
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from policyspace.experiments.panel import Panel
+    from policyspace.experiments.results import Results
+    from policyspace.experiments.store import Cell, Store
+
 EXPERIMENTS = ("gridworld", "continuous-gridworld", "minigolf")
+INTERRUPTED = 130
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all.", metavar="[NAME]…")] = None,
-    runs: Annotated[int, typer.Option("--runs", help="Agents in each cell.", min=1)] = 25,
-    jobs: Annotated[int, typer.Option("--jobs", help="Worker processes.", min=1)] = 2,
-    out: Annotated[Path, typer.Option("--out", help="Folder for records and figures.", metavar="DIR")] = Path(
-        "results"
-    ),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget earlier records instead of going on.")] = False,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all (default).", metavar="[NAME]…")] = None,
+    runs: Annotated[
+        int | None, typer.Option("--runs", help="Runs of each setting; by default as many as the paper.", min=1)
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A miniature: every figure from few points and runs.")] = False,
+    as_published: Annotated[
+        bool,
+        typer.Option("--as-published", help="The paper's literal settings where ours differ, on a page of its own."),
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Worker processes; by default as many as cores.", min=1)
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", help="Run on a dask.distributed cluster instead: its scheduler.", metavar="ADDRESS"),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for records, numbers, figures, page.", metavar="DIR")
+    ] = Path("results"),
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Go on where an earlier run was, or forget its records.")
+    ] = True,
 ) -> None:
-    """Compare the designs at equal totals of episodes; an interrupted run goes on where it was."""
-    from importlib import import_module
+    """Run the experiments of the paper and show claim and result side by side, in DIR/index.html.
 
+    Records are kept as they finish: stopped at any moment, the same command goes on where it was.
+    """
     from rich.console import Console
-    from rich.table import Table
 
-    from policyspace.experiments import totals
-    from policyspace.experiments.runner import run_cells
-    from policyspace.experiments.store import Cell, Store
-    from policyspace.report.evidence import save
+    from policyspace.experiments.panel import Scale
+    from policyspace.experiments.results import Results
+    from policyspace.experiments.store import Store
 
+    if dask is not None and jobs is not None:
+        raise InputError("--jobs is for processes of this machine, found it together with --dask: leave one out.")
     chosen = _chosen(names or ["all"])
+    scale = Scale(runs, quick, as_published)
+    results = Results(out, scale, EXPERIMENTS)
     console = Console(highlight=False)
     with Store(out / "records.sqlite") as store:
-        if fresh:
-            store.clear(chosen)
-        for name in chosen:
-            module = import_module(f"policyspace.experiments.{name.replace('-', '_')}")
-            cells = module.cells(runs)
-            left, start, done = len(store.missing(cells)), time.monotonic(), 0
+        cells = _cells(chosen, results)
+        if not resume:
+            store.forget([cell for own in cells.values() for cell in own])
+        try:
+            _run(cells, store, results, jobs or _cores(), dask, console)
+        except KeyboardInterrupt:
+            total = sum(len(own) for own in cells.values())
+            kept = total - sum(len(store.missing(own)) for own in cells.values())
+            typer.echo(
+                f"policyspace: stopped; {kept} of {total} cells are kept in {store.path}: "
+                "the same command goes on from there.",
+                err=True,
+            )
+            sys.exit(INTERRUPTED)
+    console.print(f"Page: {out / results.files.page}", soft_wrap=True)
 
-            def finished(
-                cell: Cell, seconds: float, result: dict[str, Any], left: int = left, start: float = start
-            ) -> None:
-                nonlocal done
-                done += 1
-                remaining = (time.monotonic() - start) / done * (left - done)
-                setting = cell.setting
-                console.print(
-                    f"{cell.experiment} {setting['design']} {setting['budget']} seed {setting['seed']}: "
-                    f"β̂ {_rate(result['false_negative_rate'])}, α̂ {_rate(result['false_positive_rate'])} "
-                    f"({seconds:.1f} s; {done}/{left}, about {remaining / 60:.0f} min left)"
-                )
 
-            run_cells(cells, store, jobs, finished)
-            wanted = {cell.key for cell in cells}
-            records = [r for r in store.records(name) if Cell(r.experiment, r.setting).key in wanted]
-            summaries = totals.summarise(records)
-            table = Table(title=module.TITLE, title_justify="left", box=None)
-            for column in ("design", "episodes", "agents", "β̂", "α̂", "with a false selection"):
-                table.add_column(column)
-            for row in totals.table(summaries):
-                table.add_row(*row)
+def _run(
+    cells: "dict[str, list[Cell]]", store: "Store", results: "Results", jobs: int, dask: str | None, console: "Console"
+) -> None:
+    """All cells in one queue, so that no core waits at the end of an experiment; each is shown as soon as it is whole."""
+    from contextlib import nullcontext
+
+    from policyspace.cli.reproduce_progress import CellProgress
+    from policyspace.experiments.dask_cluster import DaskCluster
+    from policyspace.experiments.runner import run_cells
+
+    left = {name: len(store.missing(own)) for name, own in cells.items()}
+    for name, own in cells.items():
+        if left[name] == 0:
+            _show(console, results.add(name, store.records_of(own)), results, name)
+    if not any(left.values()):
+        return
+    with nullcontext() if dask is None else DaskCluster(dask) as cluster:
+        workers = jobs if cluster is None else cluster.num_threads
+        with CellProgress(console, cells, store, workers) as progress:
+
+            def finished(cell: "Cell", seconds: float, result: dict[str, Any]) -> None:
+                progress.finished(cell, seconds)
+                left[cell.experiment] -= 1
+                if left[cell.experiment] == 0:
+                    panels = results.add(cell.experiment, store.records_of(cells[cell.experiment]))
+                    _show(console, panels, results, cell.experiment)
+
+            queue = [cell for own in cells.values() for cell in own]
+            run_cells(queue, store, jobs, finished, console.print, None if cluster is None else cluster.run)
+
+
+def _show(console: "Console", panels: "list[Panel]", results: "Results", name: str) -> None:
+    """The numbers and verdicts of an experiment."""
+    from rich.table import Table
+    from rich.text import Text
+
+    styles = {"holds": "green", "holds partly": "yellow", "does not hold": "red", "our own": "dim"}
+    for panel in panels:
+        console.print()
+        console.print(Text(panel.title, style="bold"))
+        asked = "Question" if panel.verdict == "our own" else "The paper"
+        console.print(Text(f"{asked}: {panel.claim}"))
+        console.print(Text(panel.verdict, style=styles[panel.verdict]) + Text(f": {panel.why}", style="default"))
+        if panel.rows:
+            table = Table(box=None, pad_edge=False)
+            for column in panel.columns:
+                table.add_column(Text(column))
+            for row in panel.rows:
+                table.add_row(*(Text(cell) for cell in row))
             console.print(table)
-            save(totals.draw(summaries, module.TITLE), out / f"{name}.svg")
-            console.print(f"Saved {out / f'{name}.svg'}; records in {out / 'records.sqlite'}")
+    console.print(Text(f"\n{name} is on {results.folder / results.files.page}", style="dim"), soft_wrap=True)
 
 
-def _rate(value: float | None) -> str:
-    return "—" if value is None else f"{value:.2f}"
+def _cells(chosen: list[str], results: "Results") -> "dict[str, list[Cell]]":
+    from policyspace.experiments.one_cell import experiment_module
+
+    return {name: experiment_module(name).cells(results.scale) for name in chosen}
+
+
+def _cores() -> int:
+    """Those that this process may use, which a container makes fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _chosen(names: list[str]) -> list[str]:
+    """In the order of the paper, whatever order they were named in."""
     for name in names:
         if name != "all" and name not in EXPERIMENTS:
             raise InputError(f"unknown experiment '{name}': {nearest(name, [*EXPERIMENTS, 'all'])}")
-    return list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
+    return [name for name in EXPERIMENTS if "all" in names or name in names]

@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS records (
     version TEXT NOT NULL,
     duration REAL NOT NULL,  -- seconds
     result TEXT NOT NULL,    -- JSON
+    elapsed REAL,            -- seconds on the clock since the record before it
     PRIMARY KEY (experiment, setting)
 )
 """
@@ -45,6 +46,9 @@ class Record:
     version: str
     duration: float
     result: dict[str, Any]
+    elapsed: float | None = (
+        None  # on the clock since the record before it: less than the duration where cells run at once
+    )
 
 
 class Store:
@@ -57,6 +61,8 @@ class Store:
             self._connection = sqlite3.connect(self.path, timeout=30)
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute(SCHEMA)
+            if "elapsed" not in {row[1] for row in self._connection.execute("PRAGMA table_info(records)")}:
+                self._connection.execute("ALTER TABLE records ADD COLUMN elapsed REAL")  # a file of an earlier version
             self._connection.commit()
         except (OSError, sqlite3.Error) as error:
             raise InputError(
@@ -69,13 +75,21 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def add(self, cell: Cell, duration: float, result: dict[str, Any]) -> None:
+    def add(self, cell: Cell, duration: float, result: dict[str, Any], elapsed: float | None = None) -> None:
         """Keep the result of a cell; the same cell again changes nothing."""
         experiment, setting = cell.key
         with self._transaction():
             self._connection.execute(
-                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)",
-                (experiment, setting, __version__, duration, json.dumps(result, sort_keys=True, allow_nan=False)),
+                "INSERT OR IGNORE INTO records (experiment, setting, version, duration, result, elapsed) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    experiment,
+                    setting,
+                    __version__,
+                    duration,
+                    json.dumps(result, sort_keys=True, allow_nan=False),
+                    elapsed,
+                ),
             )
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
@@ -86,17 +100,33 @@ class Store:
     def records(self, experiment: str) -> list[Record]:
         """The records of an experiment, in the order of their settings: the same whatever order they finished in."""
         rows = self._connection.execute(
-            "SELECT experiment, setting, version, duration, result FROM records WHERE experiment = ? ORDER BY setting",
+            "SELECT experiment, setting, version, duration, result, elapsed FROM records "
+            "WHERE experiment = ? ORDER BY setting",
             (experiment,),
         )
-        return [Record(e, json.loads(s), v, d, json.loads(r)) for e, s, v, d, r in rows]
+        return [Record(e, json.loads(s), v, d, json.loads(r), t) for e, s, v, d, r, t in rows]
 
-    def clear(self, experiments: Iterable[str]) -> None:
-        """Forget all records of some experiments."""
+    def records_of(self, cells: Iterable[Cell]) -> list[Record]:
+        """The records of some cells, by experiment and setting: runs of other scales in the same file stay out."""
+        wanted = {cell.key for cell in cells}
+        names = dict.fromkeys(experiment for experiment, _ in sorted(wanted))
+        found = [record for name in names for record in self.records(name)]
+        return [record for record in found if Cell(record.experiment, record.setting).key in wanted]
+
+    def forget(self, cells: Iterable[Cell]) -> None:
+        """Delete the records of some cells, and no others."""
         with self._transaction():
-            self._connection.executemany("DELETE FROM records WHERE experiment = ?", [(name,) for name in experiments])
+            self._connection.executemany(
+                "DELETE FROM records WHERE experiment = ? AND setting = ?", [cell.key for cell in cells]
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._connection:
-            yield
+        try:
+            with self._connection:
+                yield
+        except sqlite3.Error as error:
+            raise InputError(
+                f"{self.path}: a record could not be written ({error}): what was written before is whole; "
+                "make room or choose another --out."
+            ) from error

@@ -1,0 +1,38 @@
+"""A figure's SVG as a part of an HTML page: no names that meet those of other figures, no fixed size."""
+
+import re
+from html import escape
+
+_ROOT = re.compile(r"<svg\b[^>]*>", re.DOTALL)
+_ID = re.compile(r'(\sid=")([^"]+)"')
+_REFERENCE = re.compile(r'(url\(#|href="#)([^")]+)')
+_UNSCOPED = re.compile(r"<style\b.*?</style>", re.DOTALL)
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+
+
+def inline_svg(svg: str, name: str, title: str) -> str:
+    """The <svg> element alone, its identifiers prefixed by a name that is unique on the page, as wide as there is room.
+
+    Matplotlib's style rule is for every element of the document: in a page it moves to the element itself.
+    """
+    root = _ROOT.search(svg)
+    if root is None:
+        raise ValueError(f"{name}: expected an SVG with one <svg> element")
+    inside = _METADATA.sub("", _UNSCOPED.sub("", svg[root.end() :])).strip()
+    inside = _ID.sub(rf'\g<1>{name}-\g<2>"', inside)
+    inside = _REFERENCE.sub(rf"\g<1>{name}-\g<2>", inside)
+    width, height = _size(root.group())
+    label = escape(title, quote=True)
+    return (
+        f'<svg class="figure" role="img" aria-label="{label}" viewBox="0 0 {width:g} {height:g}" '
+        f'style="--width: {width:g}pt" stroke-linejoin="round" xmlns="http://www.w3.org/2000/svg" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink"><title>{label}</title>{inside}'
+    )
+
+
+def _size(root: str) -> tuple[float, float]:
+    """The size in points, from the view box."""
+    box = re.search(r'viewBox="\s*[\d.]+\s+[\d.]+\s+([\d.]+)\s+([\d.]+)\s*"', root)
+    if box is None:
+        raise ValueError("expected an <svg> element with a viewBox")
+    return float(box.group(1)), float(box.group(2))

@@ -1,0 +1,224 @@
+"""The page of results: every claim beside what was found, in one file that needs nothing else.
+
+The same numbers and figures give the same bytes: no dates, no random identifiers.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any
+
+from policyspace.report.inline_svg import inline_svg
+from policyspace.whole_file import replacing
+
+MARKS = {"holds": "✓", "holds partly": "◐", "does not hold": "✗", "our own": "◇"}
+"""Shown beside the words, so that no verdict is told by colour alone."""
+
+PLURALS = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
+"""The verdicts on claims of the paper, as they are said of several."""
+
+
+@dataclass(frozen=True)
+class PageFiles:
+    """Where a page, its numbers and its figures lie in the folder of results."""
+
+    page: str
+    numbers: str
+    figures: str
+
+
+def write_page(folder: Path, files: PageFiles, other: PageFiles, order: tuple[str, ...]) -> None:
+    """Make the page from numbers and figures; it links to the other one where that exists."""
+    results = json.loads((folder / files.numbers).read_text(encoding="utf-8"))
+    published = files.page != "index.html"
+    link = other.page if (folder / other.numbers).exists() else None
+    text = "\n".join(_page(results, folder / files.figures, order, published, link)) + "\n"
+    with replacing(folder / files.page) as out:
+        out.write(text.encode())
+
+
+def _page(
+    results: dict[str, Any], figures: Path, order: tuple[str, ...], published: bool, link: str | None
+) -> Iterator[str]:
+    experiments: dict[str, Any] = results["experiments"]
+    title = (
+        "The paper's experiments, by the paper's own settings" if published else "The paper's experiments, run again"
+    )
+    yield "<!DOCTYPE html>"
+    yield '<html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<link rel="icon" href="data:,">'  # without it a browser asks the network for one
+    yield f"<title>policyspace: {escape(title)}</title>"
+    yield f"<style>\n{package_files('policyspace.report').joinpath('results_page.css').read_text('utf-8')}</style>"
+    yield "</head><body><main>"
+    yield f'<header><p class="over">policyspace {escape(results["version"])}</p><h1>{escape(title)}</h1>'
+    yield f'<p class="lead">{_lead(experiments, published)}</p>{_other(link, published)}</header>'
+    yield from _banner(experiments, order)
+    yield from _summary(experiments)
+    yield from _how_to_read()
+    for name, experiment in experiments.items():
+        yield from _experiment(name, experiment, figures)
+    yield "<footer><p>Made by <code>policyspace reproduce</code> from its records: the same records give the same page.</p>"
+    yield "</footer></main></body></html>"
+
+
+def _lead(experiments: dict[str, Any], published: bool) -> str:
+    """What this page is, and how the claims of the paper fared, in a sentence each."""
+    panels = [panel for experiment in experiments.values() for panel in experiment["panels"]]
+    counts = {verdict: sum(panel["verdict"] == verdict for panel in panels) for verdict in PLURALS}
+    claims = sum(counts.values())
+    told = ", ".join(f"{n} {verdict if n == 1 else PLURALS[verdict]}" for verdict, n in counts.items() if n)
+    whose = "the paper's literal settings where ours differ" if published else "our default settings"
+    return (
+        "The claims of “Policy Space Identification in Configurable Environments”, beside what came out when the "
+        f"experiments were run again with {whose}." + (f" Of {claims}: {told}." if claims else "")
+    )
+
+
+def _other(link: str | None, published: bool) -> str:
+    if link is None:
+        return ""
+    words = "the same by our default settings" if published else "the same by the paper's literal settings"
+    return f'<p class="other"><a href="{link}">See {words}</a></p>'
+
+
+def _banner(experiments: dict[str, Any], order: tuple[str, ...]) -> Iterator[str]:
+    """What a reader must know before believing a number: miniatures, other numbers of runs, what is not here yet."""
+    quick = [name for name, experiment in experiments.items() if experiment["quick"]]
+    fewer = [
+        name for name, experiment in experiments.items() if experiment["runs"] is not None and not experiment["quick"]
+    ]
+    absent = [name for name in order if name not in experiments]
+    notes = []
+    if quick:
+        which = "" if len(quick) == len(experiments) else f": {', '.join(quick)}"
+        notes.append(
+            f"<strong>A miniature{which}.</strong> A quick look (<code>--quick</code>) at every figure, from few points and "
+            "few runs. Its verdicts are no evidence; the same command without <code>--quick</code> gives that."
+        )
+    if fewer:
+        notes.append(f"<strong>Not the paper's number of runs</strong> (<code>--runs</code>): {', '.join(fewer)}.")
+    if absent:
+        notes.append(f"<strong>Not here yet:</strong> {', '.join(absent)}.")
+    if notes:
+        yield '<aside class="banner" role="note">' + "".join(f"<p>{note}</p>" for note in notes) + "</aside>"
+
+
+def _summary(experiments: dict[str, Any]) -> Iterator[str]:
+    """All claims with their verdicts, each a link to its panel."""
+    yield '<nav aria-label="All claims"><h2 id="summary">In short</h2>'
+    yield f'<dl class="facts">{_facts(_together(list(experiments.values())))}</dl>'
+    yield '<div class="sideways"><table class="summary">'
+    yield '<thead><tr><th scope="col">What is looked at</th><th scope="col">Verdict</th></tr></thead>'
+    for name, experiment in experiments.items():
+        yield f'<tbody><tr><th scope="rowgroup" colspan="2"><a href="#{name}">{escape(experiment["title"])}</a></th></tr>'
+        for panel in experiment["panels"]:
+            link = f'<a href="#{_anchor(panel)}">{escape(panel["title"])}</a>'
+            yield f"<tr><td>{link}</td><td>{_badge(panel['verdict'])}</td></tr>"
+        yield "</tbody>"
+    yield "</table></div></nav>"
+
+
+def _how_to_read() -> Iterator[str]:
+    meanings = {
+        "holds": "our numbers show what the paper says.",
+        "holds partly": "they show it in part; the text says where not.",
+        "does not hold": "they contradict it, or show no sign of it.",
+        "our own": "a question that the paper does not ask.",
+    }
+    yield '<section class="reading"><h2>How to read this</h2><dl>'
+    for verdict, meaning in meanings.items():
+        yield f"<div><dt>{_badge(verdict)}</dt><dd>{meaning}</dd></div>"
+    yield "</dl><p>Intervals are 95 % unless a table says otherwise. <em>Computing</em> is the time of all runs one after"
+    yield "the other on one core; <em>on the clock</em> is what passed while they ran, several at once. The time of the"
+    yield "authors' code is an estimate: the paper's number of runs × the measured time of one.</p></section>"
+
+
+def _experiment(name: str, experiment: dict[str, Any], figures: Path) -> Iterator[str]:
+    small = ' <span class="small">miniature</span>' if experiment["quick"] else ""
+    yield f'<section class="experiment" id="{name}"><h2>{escape(experiment["title"])}{small}</h2>'
+    yield f'<dl class="facts">{_facts({**experiment, "whole": _whole(experiment)})}</dl>'
+    for panel in experiment["panels"]:
+        yield from _panel(panel, experiment["command"], figures)
+    yield "</section>"
+
+
+def _together(experiments: list[dict[str, Any]]) -> dict[str, Any]:
+    """What all of them took."""
+
+    def total(name: str) -> float | None:
+        known = [experiment[name] for experiment in experiments]
+        return None if None in known else sum(known)
+
+    return {
+        "num_cells": total("num_cells"),
+        "seconds_of_computing": total("seconds_of_computing"),
+        "seconds_on_the_clock": total("seconds_on_the_clock"),
+        "authors_hours": sum(experiment["authors_hours"] or 0 for experiment in experiments),
+        "whole": all(_whole(experiment) for experiment in experiments),
+        "versions": [],
+    }
+
+
+def _whole(experiment: dict[str, Any]) -> bool:
+    """Whether it has as many runs as the paper, which the estimate for the authors' code is for."""
+    return not experiment["quick"] and experiment["runs"] is None
+
+
+def _facts(experiment: dict[str, Any]) -> str:
+    """Runs, times and versions, as far as they are known."""
+    clock, hours = experiment["seconds_on_the_clock"], experiment["authors_hours"]
+    facts = {
+        "Runs": f"{experiment['num_cells']:,}".replace(",", " "),
+        "Computing": duration(experiment["seconds_of_computing"]),
+        "On the clock": None if clock is None else duration(clock),
+        "Authors' code, estimate": f"≈ {duration(3600 * hours)}" if hours and experiment["whole"] else None,
+        "Version": ", ".join(experiment["versions"]),
+    }
+    return "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v)
+
+
+def _panel(panel: dict[str, Any], command: str, figures: Path) -> Iterator[str]:
+    anchor = _anchor(panel)
+    yield f'<article class="panel" id="{anchor}" aria-labelledby="{anchor}-title">'
+    yield f'<h3 id="{anchor}-title">{escape(panel["title"])}</h3>'
+    asked = "Question" if panel["verdict"] == "our own" else "The paper"
+    yield f'<p class="claim"><span class="label">{asked}</span> {escape(panel["claim"])}</p>'
+    yield f'<p class="finding">{_badge(panel["verdict"])} {escape(panel["why"])}</p>'
+    if panel["figure"]:
+        drawn = inline_svg((figures / f"{panel['name']}.svg").read_text("utf-8"), panel["name"], panel["title"])
+        yield f'<figure><div class="sideways" tabindex="0">{drawn}</div></figure>'
+    if panel["rows"]:
+        yield from _table(panel)
+    yield f'<p class="command"><span class="label">Remake it</span> <code>{escape(command)}</code></p></article>'
+
+
+def _table(panel: dict[str, Any]) -> Iterator[str]:
+    yield f'<div class="sideways" tabindex="0"><table><caption>{escape(panel["title"])}: the numbers</caption><thead><tr>'
+    yield "".join(f'<th scope="col">{escape(column)}</th>' for column in panel["columns"])
+    yield "</tr></thead><tbody>"
+    for first, *rest in panel["rows"]:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        yield f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>'
+    yield "</tbody></table></div>"
+
+
+def _anchor(panel: dict[str, Any]) -> str:
+    return f"panel-{panel['name']}"
+
+
+def _badge(verdict: str) -> str:
+    kind = verdict.replace(" ", "-")
+    return f'<span class="badge {kind}"><span aria-hidden="true">{MARKS[verdict]}</span> {verdict}</span>'
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that a person would use."""
+    for unit, size in (("weeks", 604800), ("days", 86400), ("hours", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            number = seconds / size
+            return f"{number:.0f} {unit}" if number >= 10 else f"{number:.1f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
