@@ -27,25 +27,30 @@ def policy_gradient(
 
     ∇̂J = (1/m) Σ_i Σ_t w_{i,t} S_{i,t} ⊙ (γ^t r_{i,t} − b_t). For a linear space nothing larger than [m, d] is kept.
     """
-    left, right = _score_factors(space, theta, trajectories)
-    steps = [jnp.moveaxis(factor, 0, -1) for factor in (left, right)]
     rewards, weights = _decisions(trajectories, discount, log_weights)
+    features, actions, mask = (
+        jnp.swapaxes(part, 0, 1) for part in (trajectories.features, trajectories.actions, trajectories.mask)
+    )
 
-    def step(carry: Any, decision: Any) -> Any:
+    def step(t: Array, carry: Any) -> Any:
         scores, gradient = carry
-        u, phi, reward, weight = decision
-        scores = scores + (u[:, None, :] * phi[None, :, :]).reshape(scores.shape)
-        return (scores, gradient + _one_decision(scores, reward, weight, baseline)), None
+        u, phi = _score_factors(space, theta, features[t], actions[t], mask[t])
+        scores = scores + (u.T[:, None, :] * phi.T[None, :, :]).reshape(scores.shape)
+        return scores, gradient + _one_decision(
+            scores, rewards[:, t], None if weights is None else weights[:, t], baseline
+        )
 
     size = space.num_parameters
     start = (jnp.zeros((size, trajectories.num_episodes)), jnp.zeros(size))
-    (_, gradient), _ = jax.lax.scan(step, start, (*steps, rewards.T, None if weights is None else weights.T))
-    return gradient
+    # When the last episode has ended there are no rewards left; the weighted gradient is differentiated, which needs
+    # to know the number of steps.
+    last = jnp.max(jnp.sum(mask, axis=0)) if weights is None else mask.shape[0]
+    return jax.lax.fori_loop(0, last, step, start)[1]
 
 
 def cumulative_scores(space: PolicySpace, theta: Array, trajectories: Trajectories) -> Array:
     """S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) [m, T, d]; after an episode's end it stays what it was."""
-    left, right = _score_factors(space, theta, trajectories)
+    left, right = _score_factors(space, theta, trajectories.features, trajectories.actions, trajectories.mask)
     scores = left[..., :, None] * right[..., None, :]
     return jnp.cumsum(scores.reshape(*scores.shape[:2], -1), axis=1)
 
@@ -82,23 +87,27 @@ def _decisions(trajectories: Trajectories, discount: float, log_weights: Array |
     return rewards, None if log_weights is None else jnp.exp(log_weights[:, 1:])
 
 
-def _score_factors(space: PolicySpace, theta: Array, trajectories: Trajectories) -> tuple[Array, Array]:
-    """∇log π_θ(a|s) = u ⊗ φ as its two factors [m, T, k] and [m, T, q]; u is 0 after an episode's end.
+def _score_factors(
+    space: PolicySpace, theta: Array, features: Array, actions: Array, mask: Array
+) -> tuple[Array, Array]:
+    """∇log π_θ(a|s) = u ⊗ φ as its two factors […, k] and […, q]; u is 0 after an episode's end.
 
     A linear policy has u = u(a) − E[u] and φ the design; any other has its whole score as u, and φ = 1.
     """
-    theta, features, actions = jnp.asarray(theta), jnp.asarray(trajectories.features), jnp.asarray(trajectories.actions)
+    theta, features, actions = jnp.asarray(theta), jnp.asarray(features), jnp.asarray(actions)
     if isinstance(space, ExponentialFamily):
         left = space.action_statistic(actions) - space.cumulant_gradient(space.natural(theta, features))
         right = space.design(features)
     else:
-        left, right = _score(space, theta, features, actions), jnp.ones((*features.shape[:2], 1))
-    return jnp.where(jnp.asarray(trajectories.mask)[..., None], left, 0.0), right
+        left, right = _score(space, theta, features, actions), jnp.ones((*features.shape[:-1], 1))
+    return jnp.where(jnp.asarray(mask)[..., None], left, 0.0), right
 
 
 def _score(space: PolicySpace, theta: Array, features: Array, actions: Array) -> Array:
-    """The score [m, T, d] as the space says it, or by automatic differentiation of its density."""
+    """The score […, d] as the space says it, or by automatic differentiation of its density."""
     if isinstance(space, Network):
         return space.score(theta, features, actions)
-    per_sample = jax.vmap(jax.vmap(jax.grad(space.log_prob), (None, 0, 0)), (None, 0, 0))
-    return per_sample(theta, features, actions)
+    each = jax.grad(space.log_prob)
+    for _ in features.shape[:-1]:
+        each = jax.vmap(each, (None, 0, 0))
+    return each(theta, features, actions)

@@ -87,11 +87,7 @@ class Ledger:
         space, data, warnings = played(self.space, data)
         try:
             if self.rule == "simplified":
-                correction: Any = "bonferroni" if self.paper_rule else "holm"
-                found = simplified(space.with_always(self.selected), data, self.level, correction)
-                few = data.num_pairs < FEW * space.num_parameters
-                if (found.separated or few) and not self.paper_rule:
-                    found = _penalised(space.with_always(self.selected), data, self.level, correction, found)
+                found = self._one_at_a_time(space.with_always(self.selected), data)
             else:
                 found = combinatorial(space, data, self.level, self.paper_rule)
         except InputError as error:
@@ -104,6 +100,20 @@ class Ledger:
                 self.space.named(frozenset(i for i, g in enumerate(self.space.groups) if g.name in self.selected))
             ]
         return found, fell, warnings
+
+    def _one_at_a_time(self, space: PolicySpace, data: Demonstrations) -> Identification:
+        """Rule 2 by Wilks' law, or by Firth's where that errs too often: on separated data and on few pairs."""
+        if self.paper_rule:
+            return simplified(space, data, self.level, "bonferroni")
+        part = _independent_part(space, data)
+        if part is not None:
+            few = data.num_pairs < FEW * space.num_parameters
+            found = simplified(*part, self.level, "holm", firth=True) if few or _separated(*part) else None
+            if found is not None:
+                declared = {g.name for g in space.groups if g.always}
+                shown = {t.group for t in found.tests if t.rejected}
+                return replace(found, core=[name for name in found.core if name in declared | shown])
+        return simplified(space, data, self.level, "holm")
 
 
 def configure(
@@ -226,29 +236,27 @@ def played(space: PolicySpace, data: Demonstrations) -> tuple[PolicySpace, Demon
     return reduced, smaller, [f"never played in this batch: {', '.join(missing)}."]
 
 
-def _penalised(
-    space: PolicySpace, data: Demonstrations, level: float, correction: Any, plain: Identification
-) -> Identification:
-    """Firth's test in the place of Wilks', which errs too often on separated data and on few pairs.
+def _separated(space: PolicySpace, data: Demonstrations) -> bool:
+    return bool(likelihood_of(space, data).full.separated)
 
-    The penalty needs features that are not collinear: constant ones drop out, of dependent ones so many that the others
-    are not, and none of those is tested: this batch cannot tell them apart.
+
+def _independent_part(space: PolicySpace, data: Demonstrations) -> tuple[BoltzmannLinear, Demonstrations] | None:
+    """Space and data without what Firth's penalty cannot take, collinear features; None where nothing could be tested.
+
+    Constant ones drop out, of dependent ones so many that the others are not, and none of those is tested: this batch
+    cannot tell them apart.
     """
     if not isinstance(space, BoltzmannLinear) or not {g.name for g in space.groups}.issuperset(data.names):
-        return plain  # groups of several features: what could drop out is not theirs alone
+        return None  # groups of several features: what could drop out is not theirs alone
     kept, dependent = _independent(data.features)
-    if not kept:
-        return plain
     names = tuple(data.names[j] for j in kept)
     declared = {g.name for g in space.groups if g.always}
     always = [data.names[j] for j in kept if j in dependent or data.names[j] in declared]
     if len(always) == len(names):
-        return plain
+        return None
     smaller = BoltzmannLinear(names, space.action_names, "feature", always, 0.0, space.intercept)
     part = Demonstrations(data.features[:, kept], data.actions, names, data.action_names, data.episodes, data.weights)
-    found = simplified(smaller, part, level, correction, firth=True)
-    shown = {t.group for t in found.tests if t.rejected}
-    return replace(found, core=[name for name in found.core if name in declared | shown])
+    return smaller, part
 
 
 def _independent(features: np.ndarray) -> tuple[list[int], set[int]]:
@@ -257,12 +265,14 @@ def _independent(features: np.ndarray) -> tuple[list[int], set[int]]:
     if not len(varies):
         return [], set()
     columns = (features - features.mean(axis=0))[:, varies]
-    columns /= columns.std(axis=0)
-    eigenvalues, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
+    num_rows = len(columns)
+    # The triangle of a QR decomposition has the dependences of all rows.
+    columns = np.linalg.qr(columns / columns.std(axis=0), mode="r")
+    eigenvalues, vectors = np.linalg.eigh(columns.T @ columns / num_rows)
     involved = np.abs(vectors[:, eigenvalues < COLLINEAR]).max(axis=1, initial=0.0) > 1e-6
     chosen = list(np.flatnonzero(~involved))
     for j in np.flatnonzero(involved):
-        if np.linalg.matrix_rank(columns[:, [*chosen, j]], tol=1e-8 * np.sqrt(len(columns))) > len(chosen):
+        if np.linalg.matrix_rank(columns[:, [*chosen, j]], tol=1e-8 * np.sqrt(num_rows)) > len(chosen):
             chosen.append(j)
     return sorted(varies[chosen].tolist()), set(varies[involved].tolist())
 

@@ -1,5 +1,6 @@
 """Firth's penalised likelihood: log L + ½ log det F, finite even where the data are separated."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +28,7 @@ class FirthLikelihood(LinearLikelihood):
         self.space, self.num_pairs, self.law, self._plain = plain.space, plain.num_pairs, plain.law, plain
         self.total_weight, self.diverging, self.design = plain.total_weight, plain.diverging, plain.design
         self._k = len(self.space.row_names)
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
         # log det F of raw coordinates, from that of standardised ones.
         self._log_scale = self._k * float(np.log(plain.design.scale).sum())
         self.full = self.fit(self.space.everything)
@@ -37,9 +39,13 @@ class FirthLikelihood(LinearLikelihood):
         begin = plain._fixed
         if start is not None:
             begin = np.where(free, plain.design.to_standardised(self.space.weights(start)).ravel(), plain._fixed)
-        best = maximise(self._evaluate, plain.rows.hessian, begin, free, max_steps=500, reach=self._reach)
+        best = maximise(self._evaluate, self._hessian, begin, free, max_steps=500, reach=self._reach)
         separated = bool(plain.diverging[free].any())
         return plain._as_fit(best.theta, best.value, best.gradient, best.converged, support, separated)
+
+    def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
+        """Each fit begins at the full one, which most restrictions hardly move."""
+        return [self.fit(support, self.full.theta) for support in supports]
 
     def _reach(self, step: np.ndarray) -> float:
         """The largest change of a natural parameter in any row."""
@@ -47,18 +53,25 @@ class FirthLikelihood(LinearLikelihood):
 
     def _evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self._plain.rows.at(theta)
-        hessian = self._plain.rows.hessian(theta)
+        hessian = self._hessian(theta)
         sign, log_det = np.linalg.slogdet(hessian)
         if sign <= 0:
             return -np.inf, gradient
         return value + 0.5 * float(log_det) + self._log_scale, gradient + self._penalty_gradient(theta, hessian)
 
+    def _hessian(self, theta: np.ndarray) -> np.ndarray:
+        """That of −log L; the penalty and the step after it ask for it at the same point."""
+        if self._last is None or not np.array_equal(self._last[0], theta):
+            self._last = theta.copy(), self._plain.rows.hessian(theta)
+        return self._last[1]
+
     def _penalty_gradient(self, theta: np.ndarray, hessian: np.ndarray) -> np.ndarray:
         """½ tr(F⁻¹ ∂F/∂θ) = ½ Σ_i w_i Σ_ab (φᵀF⁻¹_ab φ) κ_abc ⊗ φ, κ the third cumulant of the actions."""
         x, k = self._rows, self._k
         q = x.shape[1]
-        inverse = np.linalg.inv(hessian).reshape(k, q, k, q)
-        leverage = np.einsum("ni,aibj,nj->nab", x, inverse, x, optimize=True)
+        inverse = np.linalg.inv(hessian).reshape(k, q, k, q).transpose(1, 0, 2, 3).reshape(q, k * k * q)
+        # φᵀF⁻¹_ab φ: one product of matrices, then a sum over the features of each row.
+        leverage = ((x @ inverse).reshape(-1, k * k, q) @ x[:, :, None]).reshape(-1, k, k)
         p = np.stack([p[:, 0] for p in softmax(x, theta.reshape(k, q, 1))[0]], axis=1)
         covariance = p[:, :, None] * (np.eye(k) - p[:, None, :])
         diagonal = np.einsum("naa->na", leverage)
