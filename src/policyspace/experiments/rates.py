@@ -78,7 +78,9 @@ def draw_rates(blocks: Sequence[tuple[str, Sequence[Rate]]], title: str, label: 
     axes.set_xlim(0, 1)
     axes.set_xlabel(label, fontsize=9, color=INK)
     axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
-    axes.xaxis.grid(color=FAINT, zorder=0)
+    axes.xaxis.grid(color=FAINT)
+    axes.set_axisbelow(True)
     axes.tick_params(length=0, colors=INK)
+    axes.tick_params(axis="y", pad=7)
     axes.spines[:].set_visible(False)
     return figure
