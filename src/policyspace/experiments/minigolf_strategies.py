@@ -63,6 +63,7 @@ def cells(scale: Scale) -> list[Cell]:
                 "learning": learning,
                 "putter_lengths": FEW_LENGTHS if scale.quick else LENGTHS,
                 "curve_seed": 1_000_000,
+                "curve_episodes": 4000 if scale.quick else 20_000,
                 "num_observed": 100,
                 "significance": 0.01,
                 "correction": "bonferroni" if scale.as_published else "holm",
@@ -114,7 +115,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
 
 def _best_length(setting: dict[str, Any], controls: Any) -> float:
     """The putter whose best policy inside a space returns most: a function of the space and the setting alone."""
-    names = ("learning", "putter_lengths", "curve_seed", "num_episodes")
+    names = ("learning", "putter_lengths", "curve_seed", "curve_episodes")
     return _best_of(json.dumps({name: setting[name] for name in names}), tuple(sorted(controls)))
 
 
@@ -123,7 +124,7 @@ def _best_of(setting: str, controls: tuple[str, ...]) -> float:
     how = json.loads(setting)
     lengths = how["putter_lengths"]
     key = jax.random.key(how["curve_seed"])
-    returns = best_returns(how["learning"], controls, lengths, key, how["num_episodes"])
+    returns = best_returns(how["learning"], controls, lengths, key, how["curve_episodes"])
     return float(lengths[int(np.argmax(returns))])
 
 
@@ -155,8 +156,8 @@ def judge(returns: dict[str, np.ndarray]) -> tuple[Verdict, str]:
     verdict: Verdict = "holds" if comparable and higher else "holds partly" if comparable or higher else "does not hold"
     return verdict, (
         f"The identified space differs from the oracle by {to_oracle.words}, which is "
-        f"{'' if comparable else 'not '}comparable, and from the wrong space by {to_full.words}, which is {'' if higher else 'not '}notably higher "
-        f"(notable: significant and at least {NOTABLE:.0%} of the oracle's return)."
+        f"{'' if comparable else 'not '}comparable, and from the wrong space by {to_full.words}, which is "
+        f"{'' if higher else 'not '}notably higher (notable: significant and at least {NOTABLE:.0%} of the oracle's return)."
     )
 
 

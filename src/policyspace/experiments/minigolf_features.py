@@ -1,0 +1,106 @@
+"""`minigolf-features`: random features, found with and without configuring the putter (Appendix, Minigolf)."""
+
+from typing import Any
+
+from policyspace.configuration import DESIGNS, configure
+from policyspace.confmdp import Configuration, Key, rollout
+from policyspace.experiments import minigolf_features_panels
+from policyspace.experiments.equal_totals import error_rates
+from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.store import Cell, Record
+from policyspace.jax_setup import jax
+from policyspace.trajectories import Trajectories
+
+TITLE = "Minigolf: random features"
+RUNS = 100
+AUTHORS_HOURS = 170.0  # 34 min a configured run × 3 numbers of episodes × 100 runs
+
+EPISODES = (10, 30, 100)
+"""n; the paper shows several and does not say which."""
+PAPER = {"penalty": 0.25, "num_updates": 100}
+"""ζ and the updates of C_I."""
+
+TOTALS = (12, 40, 120)
+TOTALS_RUNS = 40
+NUM_ATTEMPTS = 3
+"""Looks after the first one of a joint design."""
+
+
+def cells(scale: Scale) -> list[Cell]:
+    """Ways of configuring at equal numbers of episodes a look, as the paper compares them, and at equal totals."""
+    features = [
+        _cell(scale, "features", design, options, attempts, seed, num_episodes=n)
+        for n in ((10, 100) if scale.quick else EPISODES)
+        for design, options, attempts in _ways(scale)
+        for seed in range(scale.num_runs(RUNS, 3))
+    ]
+    totals = [
+        _cell(scale, "totals", design, options, 0 if design == "none" else NUM_ATTEMPTS, seed, budget=total)
+        for total in ((12, 120) if scale.quick else TOTALS)
+        for design, options in (("none", {}), ("uniform", {}), ("paper", {**PAPER, "joint": True}), ("d-optimal", {}))
+        for seed in range(scale.num_runs(TOTALS_RUNS, 2))
+    ]
+    return features + ([] if scale.as_published else totals)
+
+
+def _ways(scale: Scale) -> list[tuple[str, dict[str, Any], int]]:
+    """(design, its options, attempts): none, Algorithm 4 with N_conf = 10 attempts a feature, and our default."""
+    if scale.as_published:
+        return [("none", {}, 0), ("paper", {**PAPER, "last_point": True}, 10)]
+    return [("none", {}, 0), ("paper", PAPER, 2 if scale.quick else 10), ("d-optimal", {}, NUM_ATTEMPTS)]
+
+
+def _cell(
+    scale: Scale, part: str, design: str, options: dict[str, Any], attempts: int, seed: int, **episodes: int
+) -> Cell:
+    return Cell(
+        "minigolf-features",
+        {
+            "part": part,
+            "design": design,
+            "design_options": options,
+            "num_attempts": attempts,
+            **episodes,
+            "learning": AS_PUBLISHED if scale.as_published else BRIEF[OURS],
+            "significance": 0.01,
+            "paper_rule": scale.as_published,
+            "seed": seed,
+        },
+    )
+
+
+def run(setting: dict[str, Any]) -> dict[str, Any]:
+    """A golfer with random features, seen first with a random putter, then with those that the design asks for.
+
+    Each feature is owned with probability ½, the constant always. The golfer learns anew with every putter. The seed decides
+    features, first putter, learning and episodes, so that ways of configuring are compared on the same golfers.
+    """
+    learning = setting["learning"]
+    world, space = golf(deviation_of(learning))
+    controls, start, rounds_key = jax.random.split(jax.random.key(setting["seed"]), 3)
+    truth = world.random_controls(controls)
+
+    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
+        learning_key, acting = jax.random.split(key)
+        theta = learned(learning, sorted(truth), float(configuration["putter_length"]), learning_key)
+        return rollout(world, space, theta, configuration, acting, num_episodes)
+
+    *_, last = configure(
+        world, observe, rounds_key, space, "simplified", setting["significance"],
+        DESIGNS[setting["design"]](**setting["design_options"]), setting.get("num_episodes", 100),
+        setting["num_attempts"], setting.get("budget"), world.random_configuration(start), setting["paper_rule"],
+    )  # fmt: skip
+    selected = {name for name in last.selected if name in world.feature_names}
+    return {
+        "truth": sorted(truth),
+        "selected": sorted(selected),
+        "num_rounds": last.number + 1,
+        "total_episodes": last.total_episodes,
+        **error_rates(truth, selected, world.feature_names),
+    }
+
+
+def analyse(records: list[Record]) -> list[Panel]:
+    """What is found of each feature; and what each design is worth at equal totals."""
+    return minigolf_features_panels.analyse(records)
