@@ -42,20 +42,24 @@ def draw_sizes(sizes: "list[Size]", families: dict[str, str]) -> "Figure":
 
     figure = Figure(figsize=(7.2, 4.2), facecolor="white", layout="constrained")
     axes = figure.add_subplot()
+    across = axes.get_xaxis_transform()
     for family, title in families.items():
         own, colour = [s for s in sizes if s.family == family], COLOURS[family]
         if not own:
             continue
         n, seen = np.array([s.num_pairs for s in own]), np.array([s.wrong.value for s in own])
         low, high = np.array([s.wrong.interval for s in own]).T
-        axes.errorbar(n, seen, [seen - low, high - seen], fmt="o", color=colour, label=f"{title}: simulated")
-        axes.plot(n, [s.foretold for s in own], color=colour, linewidth=1.5, label="foretold by the non-central χ²")
-        axes.axvline(own[0].proven_pairs, color=colour, linewidth=2, linestyle=":", label="proven from here on")
+        axes.errorbar(n, seen, [seen - low, high - seen], fmt="o", color=colour, label=f"{title} (line: foretold)")
+        axes.plot(n, [s.foretold for s in own], color=colour, linewidth=1.5)
+        proven = own[0].proven_pairs
+        axes.axvline(proven, color=colour, linewidth=2, linestyle=":")
+        axes.text(proven / 1.5, 0.5, f"{title}: proven from here on", color=colour, rotation=90, va="center", ha="right",
+                  fontsize=9, transform=across)  # fmt: skip
     axes.axhline(sizes[0].wrong.nominal, color=INK, linewidth=1, linestyle=(0, (4, 3)))
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
     _finish(axes, "When Rule 2 finds exactly what is controlled", "pairs (dashed: δ)", "P(Î ≠ I*)")
-    axes.legend(frameon=False, fontsize=8.5, loc="upper center")
+    axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(0.18, 1))
     return figure
 
 

@@ -124,7 +124,7 @@ def concentration_panel(found: list[Looseness]) -> Panel:
 def sizes_panel(sizes: list[Size]) -> Panel:
     """Holds where P(Î ≠ I*) is at most δ at the n that is proven, and no simulated one lies above its bound."""
     contradicted = [s for s in sizes if s.wrong.interval[0] > s.bound or s.wrong_when_proven > s.wrong.nominal]
-    void = sum(s.bound >= 1 for s in sizes)
+    void, worst = sum(s.bound >= 1 for s in sizes), max(1e-300, *(s.wrong_when_proven for s in sizes))
     words, numbers = [], {}
     for family, title in FAMILIES.items():
         own = [s for s in sizes if s.family == family]
@@ -140,8 +140,8 @@ def sizes_panel(sizes: list[Size]) -> Panel:
         "Sample sizes: proven, planned, seen",
         "From some number of pairs on Rule 2 finds exactly what is controlled with probability 1 − δ (Theorem 4.2).",
         "does not hold" if contradicted else "holds",
-        f"{'; '.join(words)}. At the proven n the chance of an error is below {max(1e-300, *(s.wrong_when_proven for s in sizes)):.0e}; at "
-        f"{void} of the {len(sizes)} simulated sizes the bound is above 1 and says nothing.",
+        f"{'; '.join(words)}. At the proven n the chance of an error is below {worst:.0e}; at {void} of the {len(sizes)} "
+        "simulated sizes the bound is above 1 and says nothing.",
         draw_sizes(sizes, FAMILIES),
         ("policy", "pairs", "Î ≠ I* (95 %)", "foretold by χ²", "Theorem 4.2"),
         [
