@@ -1,5 +1,6 @@
 """The same cells on a dask.distributed cluster: many machines, the same records."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ class DaskCluster:
                 "--dask needs dask.distributed, which is not installed: pip install 'policyspace[dask]'."
             ) from error
         self.address = address
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it logs, this class says in a sentence
         try:
             self._client: Any = Client(address, timeout=TIMEOUT)
         except (OSError, ValueError) as error:
@@ -50,6 +52,7 @@ class DaskCluster:
     def run(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """Results as they come; the road of `run_cells`."""
         from distributed import CancelledError, KilledWorker, as_completed
+        from distributed.comm import CommClosedError
 
         futures = self._client.map(_run_alone, cells, pure=False)
         try:
@@ -62,7 +65,7 @@ class DaskCluster:
                 f"--dask {self.address}: several workers were killed at one cell, perhaps for want of memory: "
                 "what has finished is kept; the same command goes on from there."
             ) from error
-        except CancelledError as error:
+        except (CancelledError, CommClosedError) as error:
             raise InputError(
                 f"--dask {self.address}: the scheduler has gone: what has finished is kept; "
                 "the same command goes on from there."

@@ -1,0 +1,128 @@
+"""The same cells on a real scheduler with two worker processes, one of which is really killed."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from policyspace.errors import InputError
+from policyspace.experiments.runner import run_cells
+from policyspace.experiments.store import Cell, Store
+
+distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
+from policyspace.experiments.dask_cluster import DaskCluster  # noqa: E402
+
+
+def started(*command, words):
+    """A process that has said these words."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli." + command[0], *command[1:]], stderr=subprocess.PIPE, text=True
+    )
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if found := re.search(words, line):
+            return process, found
+    raise AssertionError(seen)
+
+
+@pytest.fixture
+def scheduler(known_everywhere):
+    process, found = started(
+        "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", words=r"Scheduler at:\s+(tcp://\S+)"
+    )
+    yield found.group(1), process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def workers(scheduler, tmp_path):
+    """Two, without nannies that would start them again."""
+    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path))
+    processes = [started("dask_worker", scheduler[0], *options, words="Registered to")[0] for _ in range(2)]
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def plain(store):
+    return [(r.experiment, r.setting, r.version, r.result) for r in store.records("squares")]
+
+
+def test_one_of_two_workers_is_killed_and_the_records_are_the_same(tmp_path, scheduler, workers):
+    cells = [Cell("squares", {"number": n, "seconds": 0.2, "seed": 0}) for n in range(20)]
+    seen = []
+
+    def finished(cell, seconds, result):
+        seen.append(cell.setting["number"])
+        if len(seen) == 4:
+            workers[0].send_signal(signal.SIGKILL)
+
+    with DaskCluster(scheduler[0]) as cluster, Store(tmp_path / "cluster.sqlite") as store:
+        assert cluster.num_threads == 2
+        run_cells(cells, store, finished=finished, road=cluster.run)
+        assert cluster.num_threads == 1, "it was really killed"
+        assert store.missing(cells) == []
+        found = plain(store)
+    assert sorted(seen) == list(range(20)), "each is told of once"
+    short = [Cell("squares", {**cell.setting}) for cell in cells]
+    with Store(tmp_path / "here.sqlite") as store:
+        run_cells(short[:3], store)
+        run_cells(short, store, jobs=4)
+        assert plain(store) == found
+
+
+def test_what_goes_wrong_on_a_worker_is_told_here(tmp_path, scheduler, workers):
+    with DaskCluster(scheduler[0]) as cluster, Store(tmp_path / "records.sqlite") as store:
+        with pytest.raises(InputError, match="expected a better number"):
+            run_cells([Cell("squares", {"number": 1, "fails": "input", "seed": 0})], store, road=cluster.run)
+        run_cells([Cell("squares", {"threads": True, "seed": 0})], store, road=cluster.run)
+        found = store.records("squares")[0].result
+    assert set(found["threads"]) == {1}
+    assert "intra_op_parallelism_threads=1" in found["flags"]
+
+
+def test_a_scheduler_that_goes_leaves_what_has_finished(tmp_path, scheduler, workers):
+    cells = [Cell("squares", {"number": n, "seconds": 0.2, "seed": 0}) for n in range(20)]
+    address, process = scheduler
+
+    def finished(cell, seconds, result):
+        process.kill()
+
+    with Store(tmp_path / "records.sqlite") as store:
+        start = time.monotonic()
+        with (
+            pytest.raises(InputError, match="the scheduler has gone: what has finished is kept"),
+            DaskCluster(address) as cluster,
+        ):
+            run_cells(cells, store, finished=finished, road=cluster.run)
+        assert time.monotonic() - start < 60
+        assert 1 <= len(store.records("squares")) < 20
+
+
+def test_an_address_where_nobody_is(monkeypatch):
+    monkeypatch.setattr("policyspace.experiments.dask_cluster.TIMEOUT", 1)
+    with pytest.raises(InputError, match=r"--dask tcp://127.0.0.1:9: no scheduler answers there .*: check the address"):
+        DaskCluster("tcp://127.0.0.1:9")
+
+
+def test_an_address_that_is_none():
+    with pytest.raises(InputError, match="--dask nonsense://x: no scheduler answers there"):
+        DaskCluster("nonsense://x")
+
+
+def test_a_cluster_without_workers(scheduler, monkeypatch):
+    monkeypatch.setattr("policyspace.experiments.dask_cluster.TIMEOUT", 1)
+    with pytest.raises(InputError, match="has no workers: start some"):
+        DaskCluster(scheduler[0])
+
+
+def test_without_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'policyspace\[dask\]'"):
+        DaskCluster("tcp://127.0.0.1:9")
