@@ -1,6 +1,7 @@
 """The Boltzmann linear policy: k rows of weights for k+1 actions (Table 1, second row)."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, final
 
 import numpy as np
@@ -66,7 +67,19 @@ class BoltzmannLinear(ExponentialFamily):
         if isinstance(key, np.random.Generator):
             logits = np.concatenate([eta, np.zeros_like(eta[..., :1])], axis=-1)
             return np.argmax(logits + key.gumbel(size=logits.shape), axis=-1)
-        from policyspace.jax_setup import jax, jnp
+        return choose(key, eta.T).T
 
-        below = jnp.cumsum(self.cumulant_gradient(eta), axis=-1)
-        return jnp.sum(jax.random.uniform(key, eta.shape[:-1], eta.dtype)[..., None] >= below, axis=-1)
+
+def choose(key: Key, eta: Array) -> Array:
+    """Action codes […] for a JAX key from logits [k, …], the last action's being 0: how many thresholds u has passed.
+
+    With odds o_i = exp(η_i − top), action i is chosen where Σ_{j<i} o_j ≤ u Σ_j o_j < Σ_{j≤i} o_j.
+    """
+    from policyspace.jax_setup import jnp
+    from policyspace.random_bits import uniforms
+
+    top = jnp.maximum(jnp.max(eta, axis=0), 0.0)
+    odds = [jnp.exp(row - top) for row in eta]
+    below = list(accumulate(odds))
+    level = uniforms(key, top.shape) * (below[-1] + jnp.exp(-top))
+    return sum((level >= threshold).astype(jnp.int32) for threshold in below)

@@ -71,13 +71,7 @@ class GaussianLinear(ExponentialFamily):
         if isinstance(key, np.random.Generator):
             noise = key.standard_normal(mean.shape)
             return mean + noise @ root.T
-        from policyspace.jax_setup import jnp
-        from policyspace.normals import standard_normals
-
-        # Samples along the last axis, and no products with the zeros of the root: matrices this narrow are slow.
-        noise = standard_normals(key, mean.T.shape)
-        rows = [sum(share * e for share, e in zip(row, noise, strict=True) if share) for row in root.tolist()]
-        return (mean.T + jnp.stack(rows)).T
+        return (mean.T + columns_of_noise(key, root, mean.T.shape)).T
 
     def _log_det(self) -> float:
         return float(np.linalg.slogdet(2 * np.pi * self.covariance)[1])
@@ -85,6 +79,16 @@ class GaussianLinear(ExponentialFamily):
     def _needs_covariance(self) -> None:
         if self.estimated:
             raise InputError("this Gaussian space estimates its covariance: give a covariance to evaluate its density.")
+
+
+def columns_of_noise(key: Key, root: np.ndarray, shape: tuple[int, ...]) -> Array:
+    """Σ^½ε for a JAX key, of a shape [k, …]: samples along the last axis, where they are contiguous."""
+    from policyspace.jax_setup import jnp
+    from policyspace.normals import standard_normals
+
+    noise = standard_normals(key, shape)
+    # No products with the zeros of the root: matrices this narrow are slow.
+    return jnp.stack([sum(share * e for share, e in zip(row, noise, strict=True) if share) for row in root.tolist()])
 
 
 def covariance_matrix(given: Any, size: int) -> np.ndarray:

@@ -12,7 +12,8 @@ import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.policies.base import Array, Key, PolicySpace
-from policyspace.policies.gaussian import covariance_matrix
+from policyspace.policies.boltzmann import choose
+from policyspace.policies.gaussian import columns_of_noise, covariance_matrix
 from policyspace.policies.groups import Group, Groups, Support, linear_groups
 
 NETWORK = "network"
@@ -114,6 +115,17 @@ class Network(PolicySpace):
             values.append(xp.tanh(z) if self.activation == "tanh" else xp.maximum(z, 0.0))
         return [*values, values[-1] @ w_last.T + b_last]
 
+    def columns(self, theta: Array, features: Array) -> Array:
+        """The output [k, …] for JAX features [q, …]: as `forward`, but samples are contiguous, which is faster."""
+        import jax.numpy as jnp
+
+        *inner, last = ((w, b.reshape(-1, *[1] * (features.ndim - 1))) for w, b in self.layers(theta))
+        value = features
+        for w, b in inner:
+            z = jnp.tensordot(w, value, 1) + b
+            value = jnp.tanh(z) if self.activation == "tanh" else jnp.maximum(z, 0.0)
+        return jnp.tensordot(last[0], value, 1) + last[1]
+
     def slope(self, value: Array) -> Array:
         """The derivative of the activation, from its value."""
         return 1.0 - value**2 if self.activation == "tanh" else value > 0
@@ -156,14 +168,12 @@ class GaussianNetwork(Network):
 
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
         """Actions a = z_θ(s) + Σ^½ε."""
-        mean = self.mean(theta, features)
+        root = np.linalg.cholesky(self.covariance)
         if isinstance(key, np.random.Generator):
-            noise: Array = key.standard_normal(mean.shape)
-        else:
-            import jax
-
-            noise = jax.random.normal(key, mean.shape, mean.dtype)
-        return mean + noise @ np.linalg.cholesky(self.covariance).T
+            mean = self.mean(theta, features)
+            return mean + key.standard_normal(mean.shape) @ root.T
+        mean = self.columns(theta, features.T)
+        return (mean + columns_of_noise(key, root, mean.shape)).T
 
 
 @final
@@ -206,13 +216,11 @@ class BoltzmannNetwork(Network):
         return xp.sum(chosen, axis=-1) - xp.log(xp.sum(xp.exp(logits), axis=-1))
 
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
-        """Action codes by the Gumbel trick."""
-        logits = self.logits(theta, features)
+        """Action codes: with NumPy the largest of z + Gumbel noise, with JAX by inversion, one uniform number each."""
         if isinstance(key, np.random.Generator):
+            logits = self.logits(theta, features)
             return np.argmax(logits + key.gumbel(size=logits.shape), axis=-1)
-        import jax
-
-        return jax.random.categorical(key, logits, axis=-1)
+        return choose(key, self.columns(theta, features.T)).T
 
 
 def _with_reference(output: Array) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 
 from policyspace.configuration_parameters import ConfigurationParameter
 from policyspace.confmdp import Array, Configuration, ConfMDP, Key
+from policyspace.elementary import sine_cosine
 from policyspace.jax_setup import jax, jnp
 from policyspace.policies import PolicySpace
 
@@ -16,9 +17,12 @@ TOP_SPEED, BODY_RADIUS, RANGE = 6.0, 25.0, 150.0
 SENSOR_ANGLES = np.array([np.pi / 4, np.pi / 6, -np.pi / 6, -np.pi / 4])
 # The corners of the body, as angles off its axis, in the order of a walk around it.
 CORNER_ANGLES = np.array([np.pi / 6, -np.pi / 6, np.pi + np.pi / 6, np.pi - np.pi / 6])
-# Both as vectors (ahead, to the left).
-RAYS = RANGE * np.stack([np.cos(SENSOR_ANGLES), np.sin(SENSOR_ANGLES)], axis=1)
-CORNERS = BODY_RADIUS * np.stack([np.cos(CORNER_ANGLES), np.sin(CORNER_ANGLES)], axis=1)
+_RAYS, _CORNERS = (
+    length * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for length, angles in ((RANGE, SENSOR_ANGLES), (BODY_RADIUS, CORNER_ANGLES))
+)
+# What may meet a border, the four rays and then the four sides of the body: a start and a direction, each (ahead, left).
+SEGMENTS = np.block([[np.zeros((4, 2)), _RAYS], [_CORNERS, np.roll(_CORNERS, -1, axis=0) - _CORNERS]])
 
 
 @final
@@ -66,7 +70,8 @@ class Car(ConfMDP):
         # A car hardly turns while it stands, and turns worse when it is fast.
         grip = jnp.where(pace < 0.1, 10.0 * pace, 1.0 - 0.3 * (pace - 0.1))
         angle = state[ANGLE] + steer * grip * np.pi / 64.0
-        x, y = state[X] - speed * jnp.sin(angle), state[Y] + speed * jnp.cos(angle)
+        sine, cosine = sine_cosine(angle)
+        x, y = state[X] - speed * sine, state[Y] + speed * cosine
         return self._sense(noise, jnp.stack([x, y, angle, speed]), configuration)
 
     def reward(self, state: Array, action: Array, next_state: Array) -> Array:
@@ -105,18 +110,17 @@ class Car(ConfMDP):
 
     def distances(self, pose: Array, configuration: Configuration) -> Array:
         """What noiseless sensors say [4]: the share of each ray before the nearest border, 1 if it meets none."""
-        dx, dy = _turned(pose[ANGLE], RAYS)
-        return jnp.minimum(_first_crossing(pose[X], pose[Y], dx, dy, configuration["bend"]), 1.0)
+        return jnp.minimum(_crossings(pose, SEGMENTS[:4], configuration), 1.0)
 
     def crashed(self, pose: Array, configuration: Configuration) -> Array:
         """Whether a side of the body crosses a border."""
-        (x, y), sides = _turned(pose[ANGLE], CORNERS), _turned(pose[ANGLE], np.roll(CORNERS, -1, axis=0) - CORNERS)
-        return (_first_crossing(pose[X] + x, pose[Y] + y, *sides, configuration["bend"]) <= 1.0).any(axis=0)
+        return (_crossings(pose, SEGMENTS[4:], configuration) <= 1.0).any(axis=0)
 
     def _sense(self, noise: Array, pose: Array, configuration: Configuration) -> Array:
         """The state of a car at (x, y, angle, speed): its sensors, clipped to [0, 1], and whether it has crashed."""
-        seen = jnp.clip(self.distances(pose, configuration) + self.sensor_noise * noise, 0.0, 1.0)
-        crash = jnp.where(self.crashed(pose, configuration), 1.0, 0.0)
+        crossings = _crossings(pose, SEGMENTS, configuration)
+        seen = jnp.clip(jnp.minimum(crossings[:4], 1.0) + self.sensor_noise * noise, 0.0, 1.0)
+        crash = jnp.where((crossings[4:] <= 1.0).any(axis=0), 1.0, 0.0)
         return jnp.concatenate([pose, seen, crash[None]])
 
     def _log_sense(self, state: Array, configuration: Configuration) -> Array:
@@ -130,14 +134,19 @@ class Car(ConfMDP):
         return jnp.where(possible, jnp.sum(log_p), -jnp.inf)
 
 
-def _turned(angle: Array, vectors: np.ndarray) -> tuple[Array, Array]:
-    """Vectors [n, 2] (ahead, to the left) of a car as dx and dy [n, …] on the road, along which angle 0 looks.
+def _crossings(pose: Array, segments: np.ndarray, configuration: Configuration) -> Array:
+    """Where segments [n, 4] of a car at (x, y, angle, …) first meet a border [n, …]; see `_first_crossing`."""
+    x, y, (sine, cosine) = pose[X], pose[Y], sine_cosine(pose[ANGLE])
 
-    One sine and one cosine do for all rays, corners and sides.
-    """
-    sine, cosine = jnp.sin(angle), jnp.cos(angle)
-    ahead, left = (part.reshape(-1, *[1] * angle.ndim) for part in vectors.T)
-    return -sine * ahead - cosine * left, cosine * ahead - sine * left
+    def turned(ahead: Array, left: Array) -> tuple[Array, Array]:
+        return -sine * ahead - cosine * left, cosine * ahead - sine * left
+
+    def crossing(segment: Array) -> Array:
+        (from_x, from_y), along = turned(segment[0], segment[1]), turned(segment[2], segment[3])
+        return _first_crossing(x + from_x, y + from_y, *along, configuration["bend"])
+
+    # One after the other: all at once, XLA would compute the sine and the cosine again for each segment.
+    return jax.lax.map(crossing, jnp.asarray(segments))
 
 
 def _first_crossing(x: Array, y: Array, dx: Array, dy: Array, bend: Array) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 
 from policyspace.configuration_parameters import ConfigurationParameter
 from policyspace.confmdp import Array, Configuration, ConfMDP, Key
+from policyspace.elementary import sine_cosine
 from policyspace.jax_setup import jax, jnp
 from policyspace.policies import BoltzmannLinear, PolicySpace
 
@@ -53,7 +54,7 @@ class CartPole(ConfMDP):
         """The mean of s', s + τ f_ω(s, a)."""
         g, cart, pole, half, push = (configuration[p.name] for p in self.parameters)
         _, velocity, angle, spin = state
-        sine, cosine = jnp.sin(angle), jnp.cos(angle)
+        sine, cosine = sine_cosine(angle)
         force = jnp.where(action == 0, push, -push)
         common = (force + pole * half * spin**2 * sine) / (cart + pole)
         turning = (g * sine - cosine * common) / (half * (4.0 / 3.0 - pole * cosine**2 / (cart + pole)))

@@ -9,6 +9,7 @@ from policyspace.configuration_parameters import ConfigurationParameter
 from policyspace.confmdp import Array, Configuration, ConfMDP, Key
 from policyspace.jax_setup import jax, jnp
 from policyspace.policies import BoltzmannLinear, PolicySpace
+from policyspace.random_bits import random_words
 from policyspace.trajectories import Trajectories
 
 COORDINATES = ("row", "col", "goal_row", "goal_col")
@@ -102,7 +103,7 @@ class Gridworld(ConfMDP):
         """The same law as for any world, but π_θ is looked up in a table of its values on all states."""
         start_key, key = jax.random.split(key)
         chances = jnp.cumsum(jax.nn.softmax(_logits(configuration)), axis=1)
-        levels = _invert(jax.random.bits(start_key, (num_episodes, 4), jnp.uint32), chances.T[:-1])
+        levels = _invert(random_words(start_key, (num_episodes, 4)), chances.T[:-1])
         choices = jnp.cumsum(self.action_probabilities(space, theta), axis=1)
         successors, on_goal = jnp.asarray(self.successors(), jnp.int32).ravel(), jnp.asarray(self.on_goal())
 
@@ -115,7 +116,7 @@ class Gridworld(ConfMDP):
 
         start = (self.state_index(levels).astype(jnp.int32), jnp.ones(num_episodes, dtype=bool))
         # All the chance of the episodes is drawn at once, which is cheaper than step by step.
-        (last, _), steps = jax.lax.scan(step, start, _words(key, self.horizon, num_episodes))
+        (last, _), steps = jax.lax.scan(step, start, random_words(key, (self.horizon, num_episodes)))
         index, actions, penalised, mask = (leaf.T for leaf in steps)
         path = jnp.concatenate([index, last[:, None]], axis=1)
         states = path[..., None] // jnp.asarray(self.size ** np.arange(3, -1, -1), jnp.int32) % self.size
@@ -150,12 +151,6 @@ class Gridworld(ConfMDP):
 
 def _logits(configuration: Configuration) -> Array:
     return jnp.stack([configuration[name] for name in COORDINATES])
-
-
-def _words(key: Key, steps: int, size: int) -> Array:
-    """Random bits [steps, size], 32 each: halves of 64, because JAX computes 64 where 32 are asked for."""
-    pairs = jax.random.bits(key, ((steps + 1) // 2, size), jnp.uint64)
-    return jnp.concatenate([(pairs >> 32).astype(jnp.uint32), pairs.astype(jnp.uint32)])[:steps]
 
 
 def _invert(bits: Array, thresholds: Any) -> Array:
