@@ -1,0 +1,131 @@
+"""`imitation`: how near to the agent one comes by maximum likelihood inside the identified space (discrete grid world)."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from policyspace.configuration import configure
+from policyspace.configuration.rounds import Ledger
+from policyspace.confmdp import Configuration, Key
+from policyspace.errors import InputError
+from policyspace.experiments.configured_run import world_and_space
+from policyspace.experiments.imitation_panels import analyse
+from policyspace.experiments.imitators import PENALTY, Counts, adam, divergence, in_gauge, lasso, ridge
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.store import Cell
+from policyspace.jax_setup import jax
+from policyspace.trajectories import Trajectories
+from policyspace.worlds.agents import Agent, learn
+from policyspace.worlds.exact_gridworld import visitation
+from policyspace.worlds.gridworld import Gridworld
+
+__all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
+
+TITLE = "Imitation inside the identified space"
+RUNS = 25
+AUTHORS_HOURS = 370.0
+"""25 runs of 1 h with configuration at n ≤ 300, 2¾ h at 1000 and, in proportion, 8 h at 3000."""
+
+EPISODES = (10, 30, 100, 300, 1000, 3000)
+SIGNIFICANCE = 0.01
+NUM_ATTEMPTS = 3
+
+
+def cells(scale: Scale) -> list[Cell]:
+    """The same agents at every number of episodes; those of one agent follow each other, so that it learns once."""
+    episodes = (30, 300) if scale.quick else EPISODES
+    return [
+        Cell("imitation", {"num_episodes": n, "as_published": scale.as_published, "seed": seed})
+        for seed in range(scale.num_runs(RUNS, 2))
+        for n in episodes
+    ]
+
+
+def run(setting: dict[str, Any]) -> dict[str, Any]:
+    """One agent watched for n episodes at ω₀, its space identified there and by the configuring loop, and all imitators.
+
+    The loop's further data serve identification alone: every imitator learns from the n episodes at ω₀.
+    """
+    world, space = world_and_space("gridworld")
+    assert isinstance(world, Gridworld)
+    published, n = setting["as_published"], setting["num_episodes"]
+    agent, initial, rounds_key = _agent(setting["seed"])
+    batches: list[Trajectories] = []
+
+    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
+        learning, acting = jax.random.split(key)
+        new = learn(world, space, agent.controls, configuration, learning) if batches else agent
+        batches.append(new.act(world, configuration, acting, num_episodes))
+        return batches[-1]
+
+    rounds = list(
+        configure(
+            world, observe, rounds_key, space, "simplified", SIGNIFICANCE, None, n, NUM_ATTEMPTS, None, initial, published
+        )
+    )  # fmt: skip
+    spaces = {
+        "true": agent.controls,
+        "no-conf": _identified(world, batches[0], published),
+        "conf": rounds[-1].selected,
+    }
+    data = counts_of(world, batches[0])
+    masks = {name: np.array([True, *(f in names for f in world.feature_names)]) for name, names in spaces.items()}
+    fits = _published(data, masks, n) if published else _converged(data, masks, n)
+    visits = np.asarray(visitation(world, space, agent.theta, initial)).sum(axis=0)
+    truth = in_gauge(np.vstack([agent.theta.reshape(3, -1), np.zeros(data.shape[1])]))
+    return {
+        "size": float(np.linalg.norm(truth)),
+        "num_pairs": int(data.counts.sum()),
+        "num_controlled": len(agent.controls),
+        "missed": {name: len(set(agent.controls) - set(spaces[name])) for name in ("no-conf", "conf")},
+        "wrong": {name: len(set(spaces[name]) - set(agent.controls)) for name in ("no-conf", "conf")},
+        "error": {name: float(np.linalg.norm(in_gauge(fit) - truth)) for name, fit in fits.items()},
+        "divergence": {name: divergence(truth, fit, data.design, visits) for name, fit in fits.items()},
+    }
+
+
+def _converged(data: Counts, masks: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+    """Maximum likelihood under a penalty so weak that it only makes it exist, the same in all spaces; ridge; lasso."""
+    inside = {name: ridge(data, PENALTY, mask) for name, mask in masks.items()}
+    return inside | {
+        "plain": ridge(data, PENALTY),
+        "ridge": ridge(data, PENALTY * n),
+        "lasso": lasso(data, PENALTY * n),
+    }
+
+
+def _published(data: Counts, masks: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+    """The same by Adam, whose early stop is the only penalty of maximum likelihood."""
+    inside = {name: adam(data, mask) for name, mask in masks.items()}
+    penalised = {"ridge": adam(data, squares=PENALTY * n), "lasso": adam(data, sizes=PENALTY * n)}
+    return inside | {"plain": adam(data)} | penalised
+
+
+@lru_cache(maxsize=1)
+def _agent(seed: int) -> tuple[Agent, Configuration, Key]:
+    """The agent of a seed at its random ω₀, and the key of the rounds."""
+    world, space = world_and_space("gridworld")
+    controls, start, learning, rounds_key = jax.random.split(jax.random.key(seed), 4)
+    initial = world.random_configuration(start)
+    return learn(world, space, world.random_controls(controls), initial, learning), initial, rounds_key
+
+
+def _identified(world: Gridworld, seen: Trajectories, published: bool) -> tuple[str, ...]:
+    """Rule 2 on the episodes at ω₀ alone, at full δ; nothing where they show a single action."""
+    ledger = Ledger(world_and_space("gridworld")[1], "simplified", SIGNIFICANCE, 1, published)
+    try:
+        ledger.take(seen.pairs(world.feature_names, world.action_names))
+    except InputError:
+        return ()
+    return ledger.selected
+
+
+def counts_of(world: Gridworld, seen: Trajectories) -> Counts:
+    """The pairs of some episodes, counted by state and action, over all states [n⁴, 4]."""
+    mask = np.asarray(seen.mask, dtype=bool)
+    index = np.asarray(world.state_index(np.asarray(seen.states)[:, :-1]))[mask]
+    counts = np.zeros((world.num_states, 4))
+    np.add.at(counts, (index, np.asarray(seen.actions)[mask]), 1.0)
+    features = np.asarray(jax.vmap(world.features)(world.states()))
+    return Counts(np.hstack([np.ones((len(features), 1)), features]), counts)
