@@ -1,14 +1,43 @@
-"""`continuous-gridworld`: how many controlled features each design misses, at equal totals of episodes."""
+"""`continuous-gridworld`: what configuring the continuous grid world shows of its agents (Appendix C.2)."""
 
-from policyspace.experiments.equal_totals import equal_totals, run
-from policyspace.experiments.store import Cell
+from policyspace.experiments.configured_run import run
+from policyspace.experiments.configuring import Configuring
+from policyspace.experiments.configuring_panels import panels
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.store import Cell, Record
 
-__all__ = ["cells", "run"]
+__all__ = ["analyse", "cells", "run"]
 
 TITLE = "Continuous grid world"
-TOTALS = (40, 120, 400)
+RUNS = 25
+AUTHORS_HOURS = 25 * (2 * 5.5 + 6.5 + 3 * 0.06)
+"""25 runs: with configuration ≈ 4.5–6.5 h at n ≤ 100 and 5–8 h at n = 1000, without ≈ 4 minutes."""
+
+SETTINGS = Configuring(
+    experiment="continuous-gridworld",
+    world="continuous-gridworld",
+    episodes=(10, 100, 1000),
+    totals=(40, 120, 400),
+    paper={"penalty": 1e-6, "num_updates": 100, "learning_rate": 0.01},
+    num_attempts=3,
+    published_learning={"num_steps": 100, "num_episodes": 100, "learning_rate": 0.1},
+    # The paper's example: unknown to the agent are the goal's features in the two top rows.
+    story={
+        "controls": [
+            *(f"agent_rbf_{i}_{j}" for i in range(5) for j in range(5)),
+            *(f"goal_rbf_{i}_{j}" for i in range(5) for j in range(3)),
+        ],
+        "initial": {"x": -1.0, "y": -1.0, "goal_x": 1.0, "goal_y": 1.0},
+    },
+    story_episodes=100,
+)
 
 
-def cells(runs: int) -> list[Cell]:
-    """Every design at every total, on the same agents."""
-    return equal_totals("continuous-gridworld", "continuous-gridworld", TOTALS, runs, significance=0.01)
+def cells(scale: Scale) -> list[Cell]:
+    """Conf and no-conf by episodes a look, all designs at equal totals, one agent's story."""
+    return SETTINGS.cells(scale, scale.num_runs(RUNS, 2))
+
+
+def analyse(records: list[Record]) -> list[Panel]:
+    """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
+    return panels("continuous-gridworld", TITLE, records)

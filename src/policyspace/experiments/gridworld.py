@@ -1,14 +1,43 @@
-"""`gridworld`: how many controlled features each design misses, at equal totals of episodes."""
+"""`gridworld`: what configuring the discrete grid world shows of its agents (Figure 1, Appendix C.1)."""
 
-from policyspace.experiments.equal_totals import equal_totals, run
-from policyspace.experiments.store import Cell
+from policyspace.experiments.configured_run import run
+from policyspace.experiments.configuring import Configuring
+from policyspace.experiments.configuring_panels import panels
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.store import Cell, Record
 
-__all__ = ["cells", "run"]
+__all__ = ["analyse", "cells", "run"]
 
 TITLE = "Discrete grid world"
-TOTALS = (40, 120, 400, 1200)
+RUNS = 25
+AUTHORS_HOURS = 25 * (4 * 1.0 + 2.75 + 5 * 0.1)
+"""25 runs: with configuration ≈ 1 h at n ≤ 300 and 2–3.5 h at n = 1000, without a few minutes."""
+
+SETTINGS = Configuring(
+    experiment="gridworld",
+    world="gridworld",
+    episodes=(10, 30, 100, 300, 1000),
+    totals=(40, 120, 400),
+    paper={"penalty": 0.125, "num_updates": 150, "learning_rate": 0.01},
+    num_attempts=3,
+    published_learning={"num_steps": 200, "num_episodes": 250, "learning_rate": 0.1},
+    # The paper's example: all but the goal's column is known; starts lower left, goals lower right.
+    story={
+        "controls": [f"{name}_{level}" for name in ("row", "col", "goal_row") for level in range(4)],
+        "initial": {
+            name: [5.0 if level == peak else 1.0 for level in range(5)]
+            for name, peak in (("row", 4), ("col", 0), ("goal_row", 4), ("goal_col", 4))
+        },
+    },
+    story_episodes=1000,
+)
 
 
-def cells(runs: int) -> list[Cell]:
-    """Every design at every total, on the same agents."""
-    return equal_totals("gridworld", "gridworld", TOTALS, runs, significance=0.01)
+def cells(scale: Scale) -> list[Cell]:
+    """Conf and no-conf by episodes a look, all designs at equal totals, one agent's story."""
+    return SETTINGS.cells(scale, scale.num_runs(RUNS, 3))
+
+
+def analyse(records: list[Record]) -> list[Panel]:
+    """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
+    return panels("gridworld", TITLE, records)

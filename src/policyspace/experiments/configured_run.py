@@ -1,27 +1,15 @@
-"""What experiments at equal totals share: one agent, one design, α̂ and β̂ of what it finds."""
+"""One agent, looked at in one configuration after another: what a run of the configuration experiments is."""
 
 from typing import Any
 
 from policyspace.configuration import DESIGNS, configure
 from policyspace.confmdp import Configuration, ConfMDP, Key
-from policyspace.experiments.store import Cell
 from policyspace.jax_setup import jax
 from policyspace.policies import PolicySpace
+from policyspace.round_record import RoundRecord
 from policyspace.trajectories import Trajectories
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn
-
-NUM_ATTEMPTS = 3
-"""Looks after the first one, re-designed each time."""
-
-COMPARED: dict[str, dict[str, Any]] = {
-    "none": {},
-    "uniform": {},
-    "paper": {"joint": True},
-    "d-optimal": {},
-    "noncentrality": {},
-}
-"""The designs that are compared, and their options; the paper's objective asks for all undecided units together."""
 
 _SPACES: dict[str, tuple[ConfMDP, PolicySpace]] = {}
 
@@ -34,43 +22,22 @@ def world_and_space(name: str) -> tuple[ConfMDP, PolicySpace]:
     return _SPACES[name]
 
 
-def equal_totals(experiment: str, world: str, totals: tuple[int, ...], runs: int, significance: float) -> list[Cell]:
-    """Every design at every total of episodes, on the same agents; without configuration all episodes are one look."""
-    return [
-        Cell(
-            experiment,
-            {
-                "world": world,
-                "design": design,
-                "design_options": options,
-                "budget": total,
-                "num_attempts": 0 if design == "none" else NUM_ATTEMPTS,
-                "significance": significance,
-                "seed": seed,
-            },
-        )
-        for total in totals
-        for design, options in COMPARED.items()
-        for seed in range(runs)
-    ]
-
-
 def run(setting: dict[str, Any]) -> dict[str, Any]:
-    """One agent with random controls in a random first configuration, looked at until the rounds or the budget end.
+    """One agent in a random first configuration, looked at until the rounds or the budget end; α̂ and β̂ of what is found.
 
     The agent learns anew in every configuration. The seed decides controls, first configuration, learning and episodes,
-    so that ways of configuring are compared on the same agents.
+    so that ways of configuring are compared on the same agents; a setting may also name controls and configuration.
     """
     world, space = world_and_space(setting["world"])
-    key = jax.random.key(setting["seed"])
-    controls, start, rounds_key = jax.random.split(key, 3)
-    truth = world.random_controls(controls)
-    initial = world.random_configuration(start)
-    design = DESIGNS[setting["design"]](**setting.get("design_options", {}))
+    controls, start, rounds_key = jax.random.split(jax.random.key(setting["seed"]), 3)
+    truth = frozenset(setting["controls"]) if "controls" in setting else world.random_controls(controls)
+    named = "initial" in setting
+    initial = world.check_configuration(setting["initial"]) if named else world.random_configuration(start)
+    design = DESIGNS[setting["design"]](**setting["design_options"])
 
     def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
         learning, acting = jax.random.split(key)
-        agent = learn(world, space, truth, configuration, learning)
+        agent = learn(world, space, truth, configuration, learning, **setting.get("learning", {}))
         return agent.act(world, configuration, acting, num_episodes)
 
     rounds = list(
@@ -81,12 +48,14 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
         )
     )  # fmt: skip
     last = rounds[-1]
+    story = {"rounds": [RoundRecord.of(r).to_dict() for r in rounds]} if setting.get("keep_rounds") else {}
     return {
         "truth": sorted(truth),
         "selected": list(last.selected),
         "num_rounds": len(rounds),
         "total_episodes": last.total_episodes,
         **error_rates(truth, set(last.selected), world.feature_names),
+        **story,
     }
 
 

@@ -1,0 +1,74 @@
+"""The three parts of an experiment on configuring: by episodes a look, at equal totals, and one agent's whole story."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.store import Cell
+
+SIGNIFICANCE = 0.01
+
+COMPARED: dict[str, dict[str, Any]] = {
+    "none": {},
+    "uniform": {},
+    "paper": {"joint": True},
+    "d-optimal": {},
+    "noncentrality": {},
+}
+"""The designs compared at equal totals; the paper's objective asks for all undecided units together there."""
+
+
+@dataclass(frozen=True)
+class Configuring:
+    """The settings of one world: plain data from which its cells follow."""
+
+    experiment: str
+    world: str
+    episodes: tuple[int, ...]  # the n of one data set, on the paper's axis
+    totals: tuple[int, ...]  # of all episodes that are paid for
+    paper: dict[str, Any]  # the options of the paper's objective
+    num_attempts: int  # for each feature, N_conf
+    published_learning: dict[str, Any]  # the paper's literal settings of the agent
+    story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
+    story_episodes: int
+    joint_attempts: int = 3  # looks after the first one of a joint design, re-designed each time
+
+    def cells(self, scale: Scale, runs: int) -> list[Cell]:
+        """All of them: the parts differ in what one look costs, never in the agents."""
+        episodes = self.episodes[:2] if scale.quick else self.episodes
+        totals = self.totals[1:2] if scale.quick else self.totals
+        attempts = 1 if scale.quick else self.num_attempts
+        designs = ("none", "uniform", "d-optimal") if scale.quick else tuple(COMPARED)
+        # As published, the last point of one path is taken whatever the data can say about it.
+        objective = self.paper | ({"last_point": True} if scale.as_published else {})
+        configured = {"design": "paper", "design_options": objective, "num_attempts": attempts}
+        still = {"design": "none", "design_options": {}, "num_attempts": 0}
+        settings = [
+            {"part": "episodes", "num_episodes": n, "seed": seed, **way}
+            for n in episodes
+            for way in (still, configured)
+            for seed in range(runs)
+        ]
+        settings += [
+            self._at_total(total, design, seed) for total in totals for design in designs for seed in range(runs)
+        ]
+        story = configured | self.story | {"num_episodes": self.story_episodes, "keep_rounds": True}
+        return [Cell(self.experiment, self._of(scale) | setting) for setting in [*settings, {"part": "story", **story}]]
+
+    def _of(self, scale: Scale) -> dict[str, Any]:
+        """What all cells share; as published, δ is not split over rounds and the agent learns as the paper says."""
+        common = {"world": self.world, "significance": SIGNIFICANCE, "seed": 0}
+        if not scale.as_published:
+            return common
+        return common | {"paper_rule": True, "learning": self.published_learning}
+
+    def _at_total(self, total: int, design: str, seed: int) -> dict[str, Any]:
+        """Without configuration all episodes are one look, at full δ."""
+        return {
+            "part": "totals",
+            "seed": seed,
+            "design": design,
+            "design_options": COMPARED[design],
+            "budget": total,
+            "num_attempts": 0 if design == "none" else self.joint_attempts,
+        }
