@@ -1,68 +1,38 @@
-"""How often each test errs, and what it finds: the table in docs/.
+"""How often each test errs, and what it finds: the table in docs/, from the cells of the experiment `calibration`.
 
-`python -m benchmarks.calibration [share of the runs] [scenario …]` measures all scenarios, or some again.
+`python -m benchmarks.calibration [records.sqlite]` runs the cells that the file of records does not have yet.
 """
 
 import sys
-import time
 from pathlib import Path
 
-from policyspace.calibrated.levels import SCENARIOS, Level, measure
+from policyspace.experiments.calibration import cells
+from policyspace.experiments.calibration_panels import Measured, measured_tests
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.runner import run_cells
+from policyspace.experiments.store import Cell, Store
 
-RUNS = {
-    ("linear", "wilks"): 1000,
-    ("linear", "bootstrap"): 100,
-    ("linear", "universal"): 400,
-    ("linear", "eprocess"): 200,
-    ("linear", "mixture"): 1000,
-    ("linear-long", "wilks"): 200,
-    ("linear-long", "universal"): 200,
-    ("linear-long", "eprocess"): 60,
-    ("linear-long", "mixture"): 200,
-    ("separated", "wilks"): 400,
-    ("separated", "firth"): 200,
-    ("separated", "bootstrap"): 40,
-    ("separated", "universal"): 300,
-    ("separated", "eprocess"): 100,
-    ("peeking", "wilks"): 200,
-    ("peeking", "mixture"): 200,
-    ("peeking", "eprocess"): 200,
-    ("network", "wilks"): 30,
-    ("network", "universal"): 30,
-    ("network", "bootstrap"): 20,
-}
-
-HEAD = ["| scenario | test | runs | type-I error (nominal .05) | power | seconds a run |", "|---|---|---|---|---|---|"]
+HEAD = [
+    "| scenario | test | runs | type-I error (nominal .05, 95 %) | power | seconds a run |",
+    "|---|---|---|---|---|---|",
+]
 TABLE = Path(__file__).parent.parent / "docs" / "calibration-table.md"
 
 
-def row(level: Level, seconds: float) -> str:
-    return (
-        f"| {level.scenario} | {level.test} | {level.num_runs} | {level.error:.3f} ± {level.standard_error:.3f} "
-        f"| {level.power:.2f} | {seconds / level.num_runs:.2f} |"
-    )
-
-
-def known() -> dict[tuple[str, str], str]:
-    """The rows of the table as it is, so that one scenario can be measured again without the others."""
-    lines = TABLE.read_text(encoding="utf-8").splitlines()[2:] if TABLE.exists() else []
-    cells = [[cell.strip() for cell in line.split("|")] for line in lines]
-    return {(cell[1], cell[2]): line for cell, line in zip(cells, lines, strict=True)}
+def row(scenario: str, test: str, found: Measured) -> str:
+    return f"| {scenario} | {test} | {found.rate.num_runs} | {found.rate.words} | {found.power:.2f} | {found.seconds:.2f} |"
 
 
 def main() -> None:
-    share = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    wanted = sys.argv[2:] or list(SCENARIOS)
-    rows = known()
-    for (scenario, test), runs in RUNS.items():
-        if scenario not in wanted:
-            continue
-        start = time.perf_counter()
-        level = measure(SCENARIOS[scenario], test, max(1, round(runs * share)))
-        rows[scenario, test] = row(level, time.perf_counter() - start)
-        print(rows[scenario, test], flush=True)
-        ordered = [rows[key] for key in RUNS if key in rows]
-        TABLE.write_text("\n".join([*HEAD, *ordered]) + "\n", encoding="utf-8")
+    records = Path(sys.argv[1] if len(sys.argv) > 1 else "results/records.sqlite")
+    wanted = [cell for cell in cells(Scale()) if cell.setting["kind"] == "test"]
+    with Store(records) as store:
+        run_cells(wanted, store, finished=lambda cell, seconds, _: print(f"{cell.setting} {seconds:.1f} s", flush=True))
+        keys = {cell.key for cell in wanted}
+        own = [r for r in store.records("calibration") if Cell(r.experiment, r.setting).key in keys]
+    rows = [row(scenario, test, found) for (scenario, test), found in measured_tests(own).items()]
+    TABLE.write_text("\n".join([*HEAD, *rows]) + "\n", encoding="utf-8")
+    print(f"Saved {TABLE}")
 
 
 if __name__ == "__main__":
