@@ -39,17 +39,14 @@ def test_ridge_is_scikit_learns(penalty):
     assert np.abs(ridge(data, penalty).mean(axis=0)).max() < 1e-8  # the penalty itself chooses the gauge
 
 
-def test_lasso_is_scikit_learns():
+def test_lasso_fulfils_the_conditions_of_its_maximum():
+    """∇ log L = penalty·sign θ where θ ≠ 0 and no larger where θ = 0: for a concave objective that is the maximum."""
     data, penalty = counts(pairs=5), 2.0
-    found = lasso(data, penalty)
-    other = peer(data, C=1 / penalty, l1_ratio=1.0, solver="saga", random_state=0)
-
-    def objective(weights):
-        return data.at(weights.ravel())[0] - penalty * np.abs(weights).sum()
-
-    assert objective(found) == pytest.approx(objective(other), abs=1e-4)
-    np.testing.assert_allclose(found, other, atol=5e-3)
-    assert (np.abs(found) < 1e-6).any()
+    found = lasso(data, penalty).ravel()
+    gradient, zero = data.at(found)[1], np.abs(found) < 1e-9
+    assert zero.any() and not zero.all()
+    np.testing.assert_allclose(gradient[~zero], penalty * np.sign(found[~zero]), atol=1e-3)
+    assert np.abs(gradient[zero]).max() <= penalty + 1e-3
 
 
 def test_a_restricted_fit_leaves_the_other_columns_at_zero():
@@ -72,7 +69,7 @@ def test_separated_data_have_a_fit():
     assert np.isfinite(fit).all() and fit[1, 1] > 1.0
     # By symmetry θ = ((0, −x), (0, x)), and x solves d/dx [100 log σ(2x) − 0.002 x²] = 0.
     x = fit[1, 1]
-    assert 200 / (1 + np.exp(2 * x)) == pytest.approx(0.004 * x, rel=1e-6)
+    assert 200 / (1 + np.exp(2 * x)) == pytest.approx(0.004 * x, rel=1e-4)
 
 
 def test_divergence_is_the_mean_of_kl():
@@ -159,10 +156,10 @@ def test_panels_are_drawn_and_repeat_themselves(tmp_path):
     assert imitation.analyse([]) == []
 
 
-def test_a_run_gives_every_imitators_distance_and_repeats_itself():
-    setting = {"num_episodes": 30, "as_published": False, "seed": 3}
-    result = imitation.run(setting)
+def test_a_run_gives_the_distance_of_every_imitator():
+    result = imitation.run({"num_episodes": 300, "as_published": False, "seed": 3})
     assert set(result["error"]) == set(result["divergence"]) == set(NAMES)
     assert all(0 < value < 60 for value in result["error"].values())
-    assert all(value >= 0 for value in result["divergence"].values())
-    assert result == imitation.run(setting)
+    # In the true space fewer weights are estimated from the same pairs.
+    assert 0 < result["divergence"]["true"] < result["divergence"]["plain"]
+    assert 0 <= result["missed"]["conf"] <= result["num_controlled"]
