@@ -5,7 +5,7 @@ from typing import Any
 from policyspace.configuration import DESIGNS, configure
 from policyspace.confmdp import Configuration, Key, rollout
 from policyspace.experiments import minigolf_features_panels
-from policyspace.experiments.equal_totals import error_rates
+from policyspace.experiments.configured_run import error_rates
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.store import Cell, Record

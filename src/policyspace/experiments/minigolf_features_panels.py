@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binomtest
 
-from policyspace.experiments import totals
+from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
 from policyspace.experiments.means import INK, plain
 from policyspace.experiments.panel import Panel, Verdict
 from policyspace.experiments.rates import Rate
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEATURES = dict(zip(Minigolf.feature_names, ("x", "f", "√x", "√f", "√(xf)"), strict=True))
-WAYS = {"none": "no configuration", "paper": "the paper's C_I", "d-optimal": "D-optimal"}
+WAYS = {design: LABELS[design] for design in ("none", "paper", "d-optimal")}
 NAMED = ("sqrt_x", "sqrt_xf")
 """The features for which the paper says that configuring helps."""
 
@@ -29,7 +29,9 @@ def analyse(records: list[Record]) -> list[Panel]:
     """The panel of each part that has records."""
     features = [r for r in records if r.setting["part"] == "features"]
     equal = [r for r in records if r.setting["part"] == "totals"]
-    return ([features_panel(features)] if features else []) + ([totals_panel(equal)] if equal else [])
+    return ([features_panel(features)] if features else []) + (
+        [at_totals("minigolf-features", "Minigolf", equal)] if equal else []
+    )
 
 
 def counts(records: list[Record], owned: bool) -> Counts:
@@ -117,30 +119,6 @@ def _numbers(key: tuple[str, int, str], rate: Rate) -> dict[str, Any]:
     return {"design": key[0], "episodes": key[1], "feature": key[2], "selected": rate.count, "of": rate.num_runs}
 
 
-def totals_panel(records: list[Record]) -> Panel:
-    """The same golfers at equal totals of episodes, what a user pays for."""
-    summaries = totals.summarise(records)
-    largest = max(s.total_episodes for s in summaries)
-    at_most = min(s.total_episodes for s in summaries)
-    missed = {(s.design, s.total_episodes): s.false_negative_rate for s in summaries}
-    best = {total: min((rate, d) for (d, t), rate in missed.items() if t == total) for total in (at_most, largest)}
-    return Panel(
-        name="minigolf-totals",
-        title="What configuring is worth at equal totals of episodes",
-        claim="Does configuring the putter find more of what an agent controls for the same number of episodes?",
-        verdict="our own",
-        why=" ".join(
-            f"With {total} episodes {totals.LABELS[design]} misses least, {rate:.2f} of the features; without configuration "
-            f"{missed['none', total]:.2f} are missed."
-            for total, (rate, design) in best.items()
-        ),
-        figure=totals.draw(summaries, "Minigolf: features missed at equal totals"),
-        columns=("design", "episodes", "agents", "β̂", "α̂", "agents with a false selection"),
-        rows=totals.table(summaries),
-        numbers={"summaries": [vars(summary) for summary in summaries]},
-    )
-
-
 def draw(power: Counts, false: Counts, title: str) -> "Figure":
     """A column a feature: above, how often owners are found; below, how often others are selected; one line a design."""
     from matplotlib.figure import Figure
@@ -158,7 +136,7 @@ def draw(power: Counts, false: Counts, title: str) -> "Figure":
     grid[1, 0].set_ylabel("when not owned", fontsize=9)
     grid[1, len(FEATURES) // 2].set_xlabel("episodes n in each look", fontsize=9)
     shown = {design for design, _, _ in power}
-    handles = [grid[0, 0].plot([], [], color=totals.COLOURS[d], linewidth=3)[0] for d in WAYS if d in shown]
+    handles = [grid[0, 0].plot([], [], color=COLOURS[d], linewidth=3)[0] for d in WAYS if d in shown]
     labels = [label for design, label in WAYS.items() if design in shown]
     figure.legend(handles, labels, loc="upper right", ncols=3, frameon=False, fontsize=9)
     return figure
@@ -173,8 +151,8 @@ def _lines(axes: "Axes", rates: Counts) -> None:
             continue
         n, value = np.array([n for n, _ in own]), np.array([rate.value for _, rate in own])
         low, high = np.array([rate.interval for _, rate in own]).T
-        axes.plot(n, value, marker="o", markersize=4, color=totals.COLOURS[design], linewidth=2)
-        axes.fill_between(n, low, high, color=totals.COLOURS[design], alpha=0.12, linewidth=0)
+        axes.plot(n, value, marker="o", markersize=4, color=COLOURS[design], linewidth=2)
+        axes.fill_between(n, low, high, color=COLOURS[design], alpha=0.12, linewidth=0)
     axes.set_xscale("log")
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
