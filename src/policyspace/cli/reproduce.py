@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from policyspace.experiments.results import Results
     from policyspace.experiments.store import Cell, Store
 
-EXPERIMENTS = ("gridworld", "continuous-gridworld", "minigolf")
+EXPERIMENTS = (
+    "gridworld",
+    "continuous-gridworld",
+    "minigolf-curve",
+    "minigolf-strategies",
+    "minigolf-features",
+    "imitation",
+    "calibration",
+    "theory",
+)
 INTERRUPTED = 130
 
 
