@@ -1,4 +1,4 @@
-"""Imitators of a Boltzmann agent from counts of its actions: maximum likelihood in a space, ridge, lasso, early-stopped Adam.
+"""Imitators of a Boltzmann agent from counts of its actions: maximum likelihood in a space, ridge, lasso, stopped Adam.
 
 Every action has a row of weights here, four for four actions, as in the authors' code. Such weights are known only up to
 what all rows share, so that they are compared in one gauge: the mean over the actions removed.
