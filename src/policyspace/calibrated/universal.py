@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from policyspace.calibrated.base import LocalTest, rows_of, written_out
@@ -13,8 +15,17 @@ from policyspace.errors import InputError
 from policyspace.glr import Test
 from policyspace.likelihood import likelihood_of
 from policyspace.likelihood.base import Likelihood
+from policyspace.likelihood.network import NetworkLikelihood
 from policyspace.policies.base import PolicySpace
 from policyspace.policies.groups import Support
+
+
+class Direction(NamedTuple):
+    """One half of the data, what the other half's policies give it, and a policy of its own to start fits from."""
+
+    likelihood: Likelihood
+    log_bet: float
+    start: np.ndarray
 
 
 class Universal(LocalTest):
@@ -28,25 +39,35 @@ class Universal(LocalTest):
     statistic_name = "2·log E"
     simultaneous = True
 
-    def __init__(self, space: PolicySpace, data: Demonstrations, likelihood: Likelihood, seed: int = 0) -> None:
+    def __init__(
+        self,
+        space: PolicySpace,
+        data: Demonstrations,
+        likelihood: Likelihood,
+        seed: int = 0,
+        level: float | None = None,
+    ) -> None:
         data = written_out(data, "universal inference")
         self.space, self.likelihood, self._data = space, likelihood, data
         self.halves = halves(data, seed)
         self._known: dict[Support, float] = {}
+        self._bounds: dict[Support, float] = {}
 
     @cached_property
-    def _directions(self) -> list[tuple[Likelihood, float]]:
-        """For each half, its likelihood and what the policy learned on the other half gives it."""
-        found = []
+    def _directions(self) -> list[Direction]:
+        """For each half, its likelihood and what the policies learned on the other half give it."""
         try:
             own = [likelihood_of(self.space, rows_of(self._data, half)) for half in self.halves]
         except InputError as error:
             raise InputError(f"universal inference needs two halves that can both be fitted: {error}") from error
-        for half, here, there in ((0, own[0], own[1]), (1, own[1], own[0])):
+        learned = [bets(likelihood) for likelihood in own]
+        found = []
+        for half in (0, 1):
             rows = self.halves[half]
             features, actions = self._data.features[rows], self._data.actions[rows]
-            each = [float(policy.log_probs(features, actions).sum()) for policy in bets(there)]
-            found.append((here, float(logsumexp(each)) - float(np.log(len(each)))))
+            each = [float(policy.log_probs(features, actions).sum()) for policy in learned[1 - half]]
+            bet = float(logsumexp(each)) - float(np.log(len(each)))
+            found.append(Direction(own[half], bet, learned[half][-1].theta))
         return found
 
     def log_e(self, supports: Sequence[Support]) -> np.ndarray:
@@ -54,11 +75,25 @@ class Universal(LocalTest):
         todo = [support for support in supports if support not in self._known]
         if todo:
             each = [
-                bet - np.array([fit.log_likelihood for fit in here.fit_many(todo)]) for here, bet in self._directions
+                here.log_bet - np.array([fit.log_likelihood for fit in here.likelihood.fit_many(todo)])
+                for here in self._directions
             ]
-            log_mean = np.logaddexp(*each) - np.log(2.0)
-            self._known.update(zip(todo, log_mean.tolist(), strict=True))
+            self._known.update(zip(todo, _log_mean(*each).tolist(), strict=True))
         return np.array([self._known[support] for support in supports])
+
+    def at_most(self, support: Support) -> float:
+        """An upper bound on log E_I from one climb a half: any θ ∈ Θ_I bounds E_I from above, the best one is E_I."""
+        if support not in self._known and support not in self._bounds:
+            climbs = [self._first_climb(here, support) for here in self._directions]
+            self._bounds[support] = float(
+                _log_mean(*(here.log_bet - value for here, value in zip(self._directions, climbs, strict=True)))
+            )
+        return self._known[support] if support in self._known else self._bounds[support]
+
+    def _first_climb(self, here: Direction, support: Support) -> float:
+        if isinstance(here.likelihood, NetworkLikelihood):
+            return here.likelihood.first_climb(support, here.start)
+        return here.likelihood.fit(support).log_likelihood  # one climb is all it takes
 
     def test(self, support: Support) -> Test:
         """p = min(1, 1/E_I)."""
@@ -79,6 +114,11 @@ class Universal(LocalTest):
         """How the data were split."""
         unit = "episodes" if self._data.num_episodes and self._data.num_episodes > 1 else "rows, taken as independent"
         return f"universal inference, cross-fitted over two halves of the {unit}; valid at any sample size"
+
+
+def _log_mean(first: ArrayLike, second: ArrayLike) -> np.ndarray:
+    """log of the mean of two numbers whose logs are given."""
+    return np.asarray(np.logaddexp(first, second) - np.log(2.0))
 
 
 def halves(data: Demonstrations, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,9 @@ from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork, Netwo
 SAMPLE = 2000
 """Rows on which random starts are tried."""
 
+ROUGHLY = 0.5
+"""What a first climb may leave undone, in log-likelihood: far less than what it is compared with."""
+
 TOGETHER = 6
 """Groups whose 2^D supports are all fitted at once, so that each fit can help every other."""
 
@@ -49,6 +52,7 @@ class NetworkLikelihood(Likelihood):
         weights: np.ndarray | None,
         seed: int = 0,
         starts: Sequence[np.ndarray] = (),
+        effort: Effort | None = None,
     ) -> None:
         if len(features) <= space.num_parameters:
             raise InputError(
@@ -63,7 +67,9 @@ class NetworkLikelihood(Likelihood):
         self.rows: NetworkRows = kind(space, self.inputs.standardise(features), actions, weights)
         self._fixed = self.inputs.to_standardised(space, space.fixed)
         self._flat = np.zeros(space.num_parameters)  # the precision of no prior at all
+        self._effort = effort  # for every support; by default a little more for the full one
         self._seed, self._peaks = seed, {}  # type: int, dict[Support, _Best]
+        self._first: dict[Support, np.ndarray] = {}
         self._given = [self.inputs.to_standardised(space, np.asarray(start)) for start in starts]
         start = np.where(space.free(frozenset()), self._random_start(np.random.default_rng(seed)), self._fixed)
         if not np.isfinite(self.rows.at(start, np.zeros(len(start), dtype=bool), self._flat).value):
@@ -77,7 +83,9 @@ class NetworkLikelihood(Likelihood):
         everything = self.space.everything
         if everything not in self._peaks:
             with single_threaded_blas():
-                self._peaks[everything] = self._search(everything, Effort(6, 2, 150), self._neighbours(everything))
+                self._peaks[everything] = self._search(
+                    everything, self._effort or Effort(6, 2, 150), self._neighbours(everything)
+                )
             self._close()
         return self._as_fit(everything)
 
@@ -119,6 +127,15 @@ class NetworkLikelihood(Likelihood):
             best = self._search(self._whole(support), Effort(2, 1, 60), starts, precision)
         return self._raw(best.peak.theta, self.space.free(support))
 
+    def first_climb(self, support: Support, start: np.ndarray) -> float:
+        """log L after one climb inside Θ_I: no search, but sup_{Θ_I} log L is at least that; later searches go on there."""
+        free, whole = self.space.free(support), self._whole(support)
+        theta = np.where(free, self.inputs.to_standardised(self.space, start), self._fixed)
+        with single_threaded_blas():
+            peak = climb(self.rows, theta, free, self._flat, ROUGHLY, Effort().max_steps)
+        self._first[whole] = peak.theta
+        return peak.value
+
     def prior_precision(self, spread: float) -> np.ndarray:
         """1/spread² for weights, zero for biases [d]."""
         precision = np.zeros(self.space.num_parameters)
@@ -148,19 +165,20 @@ class NetworkLikelihood(Likelihood):
         """Several supports side by side; what each starts from was known before the first of them."""
         jobs = [(support, [*self._neighbours(support), *starts, *self._given]) for support in supports]
         with single_threaded_blas(), ThreadPoolExecutor(num_workers()) as pool:
-            found = list(pool.map(lambda job: self._search(job[0], Effort(), job[1]), jobs))
+            found = list(pool.map(lambda job: self._search(job[0], self._effort or Effort(), job[1]), jobs))
         for (support, _), best in zip(jobs, found, strict=True):
             known = self._peaks.get(support)
             self._peaks[support] = best if known is None or best.peak.value > known.peak.value else known
 
     def _neighbours(self, support: Support) -> list[np.ndarray]:
-        """The nearest fits above (their surplus groups are then fixed), and the best below."""
+        """What is known of a support, the nearest fits above (their surplus groups are then fixed), the best below."""
         above = [s for s in self._peaks if support < s]
         nearest = min((len(s) for s in above), default=0)
         above = [s for s in above if len(s) == nearest]
         below = [s for s in self._peaks if s <= support]
         chosen = [max(family, key=lambda s: self._peaks[s].peak.value) for family in (above, below) if family]
-        return [self._peaks[s].peak.theta for s in chosen]
+        first = [self._first[support]] if support in self._first else []
+        return [*first, *(self._peaks[s].peak.theta for s in chosen)]
 
     def _search(
         self, support: Support, effort: Effort, warm: Sequence[np.ndarray], precision: np.ndarray | None = None
