@@ -276,7 +276,7 @@ def words(path):
 
 def test_the_page_says_what_was_found(made):
     page = words(made / "index.html")
-    assert "Of 3: 1 holds, 1 holds partly, 1 does not hold." in page
+    assert "Of its claims, 1 holds, 1 holds partly, 1 does not hold." in page
     assert "Configuring finds what is <hidden>." in page and "uniform <b>" in page, "words are never taken for tags"
     assert page.index("Discrete grid world") < page.index("Our own <table>"), "the order of the paper, not of the runs"
     assert "Computing 2.0 min On the clock 62 s" in page and "≈ 7.3 weeks" in page
@@ -318,6 +318,12 @@ def test_the_numbers_are_plain_json(made):
     panel = entry["panels"][0]
     assert panel["numbers"] == {"rate": 0.41, "margin": None, "counts": [0, 1, 2]}
     assert panel["verdict"] == "holds" and len(panel["rows"]) == 4 and len(panel["columns"]) == len(panel["rows"][0])
+
+
+def test_a_number_stays_with_its_interval(made):
+    page = (made / "index.html").read_text(encoding="utf-8")
+    assert page.count("<td>0.410\u00a0±\u00a00.052</td>") == 16
+    assert "<td>3\u00a0%</td>" in page
 
 
 def test_figures_on_one_page_share_no_names():

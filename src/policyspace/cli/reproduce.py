@@ -22,6 +22,7 @@ EXPERIMENTS = (
     "minigolf-curve",
     "minigolf-strategies",
     "minigolf-features",
+    "car",
     "imitation",
     "calibration",
     "theory",

@@ -4,6 +4,7 @@ The same numbers and figures give the same bytes: no dates, no random identifier
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -19,6 +20,8 @@ MARKS = {"holds": "✓", "holds partly": "◐", "does not hold": "✗", "our own
 
 PLURALS = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
 """The verdicts on claims of the paper, as they are said of several."""
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,11 @@ def _lead(experiments: dict[str, Any], published: bool) -> str:
     """What this page is, and how the claims of the paper fared, in a sentence each."""
     panels = [panel for experiment in experiments.values() for panel in experiment["panels"]]
     counts = {verdict: sum(panel["verdict"] == verdict for panel in panels) for verdict in PLURALS}
-    claims = sum(counts.values())
     told = ", ".join(f"{n} {verdict if n == 1 else PLURALS[verdict]}" for verdict, n in counts.items() if n)
     whose = "the paper's literal settings where ours differ" if published else "our default settings"
     return (
         "The claims of “Policy Space Identification in Configurable Environments”, beside what came out when the "
-        f"experiments were run again with {whose}." + (f" Of {claims}: {told}." if claims else "")
+        f"experiments were run again with {whose}." + (f" Of its claims, {told}." if told else "")
     )
 
 
@@ -132,9 +134,10 @@ def _how_to_read() -> Iterator[str]:
     yield '<section class="reading"><h2>How to read this</h2><dl>'
     for verdict, meaning in meanings.items():
         yield f"<div><dt>{_badge(verdict)}</dt><dd>{meaning}</dd></div>"
-    yield "</dl><p>Intervals are 95 % unless a table says otherwise. <em>Computing</em> is the time of all runs one after"
-    yield "the other on one core; <em>on the clock</em> is what passed while they ran, several at once. The time of the"
-    yield "authors' code is an estimate: the paper's number of runs × the measured time of one.</p></section>"
+    yield "</dl><p>Intervals are 95 % unless a table says otherwise. A <em>cell</em> is one run of one setting with its own"
+    yield "seed. <em>Computing</em> is the time of all cells one after the other on one core; <em>on the clock</em> is what"
+    yield "passed while they ran, several at once. The time of the authors' code is an estimate: the paper's number of runs"
+    yield "× the measured time of one.</p></section>"
 
 
 def _experiment(name: str, experiment: dict[str, Any], figures: Path) -> Iterator[str]:
@@ -172,7 +175,7 @@ def _facts(experiment: dict[str, Any]) -> str:
     """Runs, times and versions, as far as they are known."""
     clock, hours = experiment["seconds_on_the_clock"], experiment["authors_hours"]
     facts = {
-        "Runs": f"{experiment['num_cells']:,}".replace(",", " "),
+        "Cells": f"{experiment['num_cells']:,}".replace(",", NO_BREAK),
         "Computing": duration(experiment["seconds_of_computing"]),
         "On the clock": None if clock is None else duration(clock),
         "Authors' code, estimate": f"≈ {duration(3600 * hours)}" if hours and experiment["whole"] else None,
@@ -201,9 +204,15 @@ def _table(panel: dict[str, Any]) -> Iterator[str]:
     yield "".join(f'<th scope="col">{escape(column)}</th>' for column in panel["columns"])
     yield "</tr></thead><tbody>"
     for first, *rest in panel["rows"]:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        cells = "".join(f"<td>{_unbroken(cell)}</td>" for cell in rest)
         yield f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>'
     yield "</tbody></table></div>"
+
+
+def _unbroken(text: str) -> str:
+    """Numbers stay with their margins and intervals on one line; a long cell may break before a parenthesis."""
+    pieces = [text] if len(text) <= 16 else re.split(r" (?=\()", text)
+    return " ".join(escape(piece.replace(" ", NO_BREAK) if len(piece) <= 24 else piece) for piece in pieces)
 
 
 def _anchor(panel: dict[str, Any]) -> str:
