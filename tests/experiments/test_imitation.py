@@ -85,7 +85,8 @@ def test_counts_are_those_of_the_episodes():
     seen = agent.act(world, world.default_configuration(), jax.random.key(1), 20)
     data = imitation.counts_of(world, seen)
     pairs = seen.pairs(world.feature_names, world.action_names)
-    assert data.counts.sum() == pairs.num_pairs
+    assert data.counts.sum() == pairs.num_pairs and data.counts.sum(axis=1).min() > 0
+    assert imitation.design_of(world).shape == (625, 17)
     np.testing.assert_array_equal(data.counts.sum(axis=0), np.bincount(pairs.actions, minlength=4))
     np.testing.assert_allclose(data.design.T @ data.counts.sum(axis=1), [pairs.num_pairs, *pairs.features.sum(axis=0)])
 

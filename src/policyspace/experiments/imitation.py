@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration import configure
-from policyspace.configuration.rounds import Ledger
+from policyspace.configuration.rounds import Round
 from policyspace.confmdp import Configuration, Key
-from policyspace.errors import InputError
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.experiments.imitation_panels import analyse
 from policyspace.experiments.imitators import PENALTY, Counts, adam, divergence, in_gauge, lasso, ridge
@@ -66,7 +65,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     spaces = {
         "true": agent.controls,
-        "no-conf": _identified(world, batches[0], published),
+        "no-conf": _identified(rounds[0]),
         "conf": rounds[-1].selected,
     }
     data = counts_of(world, batches[0])
@@ -81,7 +80,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
         "missed": {name: len(set(agent.controls) - set(spaces[name])) for name in ("no-conf", "conf")},
         "wrong": {name: len(set(spaces[name]) - set(agent.controls)) for name in ("no-conf", "conf")},
         "error": {name: float(np.linalg.norm(in_gauge(fit) - truth)) for name, fit in fits.items()},
-        "divergence": {name: divergence(truth, fit, data.design, visits) for name, fit in fits.items()},
+        "divergence": {name: divergence(truth, fit, design_of(world), visits) for name, fit in fits.items()},
     }
 
 
@@ -111,21 +110,23 @@ def _agent(seed: int) -> tuple[Agent, Configuration, Key]:
     return learn(world, space, world.random_controls(controls), initial, learning), initial, rounds_key
 
 
-def _identified(world: Gridworld, seen: Trajectories, published: bool) -> tuple[str, ...]:
-    """Rule 2 on the episodes at ω₀ alone, at full δ; nothing where they show a single action."""
-    ledger = Ledger(world_and_space("gridworld")[1], "simplified", SIGNIFICANCE, 1, published)
-    try:
-        ledger.take(seen.pairs(world.feature_names, world.action_names))
-    except InputError:
-        return ()
-    return ledger.selected
+def _identified(first: Round) -> tuple[str, ...]:
+    """Rule 2 on the episodes at ω₀ alone, at full δ instead of that round's share; nothing where they cannot be tested."""
+    tests = [] if first.identification is None else first.identification.tests
+    return tuple(test.group for test in tests if test.adjusted_p_value <= SIGNIFICANCE)
 
 
 def counts_of(world: Gridworld, seen: Trajectories) -> Counts:
-    """The pairs of some episodes, counted by state and action, over all states [n⁴, 4]."""
+    """The pairs of some episodes, counted by state and action, over the states that were seen."""
     mask = np.asarray(seen.mask, dtype=bool)
     index = np.asarray(world.state_index(np.asarray(seen.states)[:, :-1]))[mask]
     counts = np.zeros((world.num_states, 4))
     np.add.at(counts, (index, np.asarray(seen.actions)[mask]), 1.0)
+    seen_at_all = counts.sum(axis=1) > 0
+    return Counts(design_of(world)[seen_at_all], counts[seen_at_all])
+
+
+def design_of(world: Gridworld) -> np.ndarray:
+    """The constant and the features of every state [n⁴, q]."""
     features = np.asarray(jax.vmap(world.features)(world.states()))
-    return Counts(np.hstack([np.ones((len(features), 1)), features]), counts)
+    return np.hstack([np.ones((len(features), 1)), features])
