@@ -150,8 +150,8 @@ def _verdict(last: list[Outcome]) -> tuple[Verdict, str]:
     first, second = share["rule_1", "wilks"], share["rule_2", "wilks"]
     ours = share["rule_1", "universal"]
     said = (
-        f"At {last[0].num_episodes} episodes, with the paper's χ², Rule 1 finds the owned set and no other for {first} of the "
-        f"drivers, Rule 2 for {second}; by universal inference Rule 1 does for {ours}."
+        f"At {last[0].num_episodes} episodes, with the paper's χ², Rule 1 finds the owned set and no other for {first} of "
+        f"the drivers, Rule 2 for {second}; by universal inference Rule 1 does for {ours}."
     )
     if first.value >= 0.9 and first.value > second.value:
         return "holds", said

@@ -1,0 +1,158 @@
+"""The car: its cells, its analysis on records with a known answer, the pruned rules against brute force, one real run."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from policyspace.calibrated.decide import Decisions
+from policyspace.calibrated.search import all_supports, one_at_a_time
+from policyspace.calibrated.universal import Universal
+from policyspace.demonstrations import Demonstrations
+from policyspace.experiments import car
+from policyspace.experiments.car_panels import Share, analyse, outcomes
+from policyspace.experiments.car_rules import by_wilks
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.store import Record
+from policyspace.likelihood import likelihood_of
+from policyspace.policies import GaussianLinear
+from policyspace.report.evidence import save
+from policyspace.rules import all_supports as by_closed_testing
+
+OWNED = ["speed", "left"]
+
+
+def record(seed, n, wilks_1, wilks_2, universal_1, universal_2, failed=False):
+    def said(rule_1, rule_2):
+        return {"rule_1": rule_1, "rule_2": rule_2, "restart_noise": 30.0 + seed}
+
+    result = {
+        "owned": OWNED,
+        "failed": failed,
+        "wilks": said(wilks_1, wilks_2),
+        "universal": said(universal_1, universal_2),
+    }
+    return Record("car", {"seed": seed, "num_episodes": n, "significance": 0.1}, "0", 1.0, result)
+
+
+def known_records():
+    right, wrong = OWNED, [*OWNED, "right"]
+    return [
+        record(0, 10, [wrong], wrong, [["speed"], ["left"]], []),
+        record(1, 10, [wrong, right], right, [right, ["left", "right"]], ["left"]),
+        record(0, 300, [wrong], wrong, [right], right),
+        record(1, 300, [right], wrong, [right], right),
+        record(2, 300, [["right"]], ["right"], [[]], [], failed=True),
+    ]
+
+
+def test_shares_are_what_was_counted():
+    found = {(o.rule, o.test, o.num_episodes, o.failed): o for o in outcomes(known_records())}
+    assert len(found) == 12
+    first = found["rule_1", "wilks", 10, False]
+    assert (first.correct.count, first.among.count, first.false.count, first.correct.total) == (0, 1, 1, 2)
+    second = found["rule_2", "wilks", 10, False]
+    assert (second.correct.count, second.among.count, second.false.count) == (1, 1, 1)
+    ours = found["rule_1", "universal", 10, False]  # what is in some of the supports only is not said to be controlled
+    assert (ours.correct.count, ours.among.count, ours.false.count) == (0, 1, 0)
+    assert found["rule_2", "universal", 300, False].correct.count == 2
+    assert found["rule_2", "universal", 300, True].correct == Share(0, 1)
+    assert found["rule_1", "universal", 300, True].false == Share(0, 1)
+    assert found["rule_1", "wilks", 300, True].false == Share(1, 1)
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 10), (3, 7), (100, 100)])
+def test_intervals_are_those_of_wilson(count, total):
+    expected = proportion_confint(count, total, method="wilson")
+    np.testing.assert_allclose(Share(count, total).interval, expected, atol=1e-12)
+
+
+def test_the_page_says_what_the_records_say(tmp_path):
+    main, errors = analyse(known_records())
+    assert main.verdict == "holds partly"  # true by universal inference, not by χ²
+    assert "0.50" in main.why and "1 of 3 drivers failed to learn" in main.why
+    assert errors.verdict == "our own" and "moves by 31 in the median" in errors.why
+    assert len(main.rows) == len(errors.rows) == 12
+    assert main.rows[-1][0] == "1 that failed to learn"
+    assert json.loads(json.dumps(main.numbers))["num_failed"] == 1
+    for panel in (main, errors):
+        for name in ("a.svg", "b.svg"):
+            save(panel.figure, tmp_path / name)
+        assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_the_claim_holds_or_not_as_the_records_have_it():
+    right, wrong = OWNED, [*OWNED, "right"]
+    holds = [record(i, 100, [right], wrong if i < 3 else right, [right], right) for i in range(10)]
+    fails = [record(i, 100, [wrong], wrong, [wrong], wrong) for i in range(10)]
+    assert analyse(holds)[0].verdict == "holds"
+    assert analyse(fails)[0].verdict == "does not hold"
+
+
+def test_the_same_drivers_at_every_number_of_episodes():
+    whole = car.cells(Scale())
+    assert len(whole) == 400 and len({cell.key for cell in whole}) == 400
+    assert {c.setting["learning_rate"] for c in whole} == {0.03}
+    published = car.cells(Scale(runs=2, as_published=True))
+    assert [c.setting["num_episodes"] for c in published] == [10, 30, 100, 300] * 2
+    assert all(c.setting["learning_rate"] == 0.01 and c.setting["one_start"] for c in published)
+    assert len(car.cells(Scale(quick=True))) == 3
+
+
+def linear(seed, size, weights=(0.5, 0.3, 0.0, 0.15)):
+    """A linear Gaussian agent, whose likelihood has one peak: brute force is exact."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(size, 4))
+    actions = (features @ np.array(weights))[:, None] + rng.normal(size=(size, 1))
+    data = Demonstrations(features, actions, tuple("abcd"), ("push",), np.arange(size) // 5)
+    return GaussianLinear(tuple("abcd"), ("push",), 1.0), data
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [40, 150, 600])
+def test_as_few_searches_decide_the_same_as_all(seed, size):
+    space, data = linear(seed, size)
+    likelihood = likelihood_of(space, data)
+    local = Universal(space, data, likelihood, seed)
+    decisions = Decisions(local, 0.1)
+    everything = [
+        frozenset(s) | (space.everything - set(space.tested)) for r in range(5) for s in combinations(space.tested, r)
+    ]
+    accepted = [s for s in everything if local.log_e([s])[0] < np.log(10.0)]
+    brute = {s for s in accepted if not any(t < s for t in accepted)}
+    assert set(decisions.minimal()) == brute
+    again = Universal(space, data, likelihood, seed)
+    assert decisions.one_at_a_time() == one_at_a_time(again, 0.1, "holm").supports[0]
+    assert brute == set(all_supports(again, 0.1).supports)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_rules_by_chi_square_are_those_of_the_library(seed):
+    space, data = linear(seed, 200)
+    likelihood = likelihood_of(space, data)
+    found = by_wilks(likelihood, 0.1)
+    library = by_closed_testing(likelihood, 0.1, paper_rule=True).supports
+    names = [[space.groups[g].name for g in space.tested if g in support] for support in library]
+    assert sorted(found["rule_1"]) == sorted(names)
+    assert set(found["rule_2"]) <= {"a", "b", "d"} and "a" in found["rule_2"]
+
+
+def test_one_driver_is_watched_and_both_rules_answer():
+    """A real driver, its first ten episodes; the record is plain data and the same the second time."""
+    cell = car.cells(Scale(quick=True))[0]
+    result = car.run(cell.setting)
+    assert json.loads(json.dumps(result)) == result
+    assert result["owned"] == ["speed", "sensor_+45", "sensor_+30"]
+    assert not result["failed"] and result["arrived"] >= 0.9 and result["mean_return"] > 55
+    assert 700 < result["num_pairs"] < 1500
+    assert all(p <= 1 for p in result["universal"]["p_values"].values())
+    selected = {name for name, p in result["universal"]["p_values"].items() if p <= 0.1}
+    assert selected == set(result["universal"]["rule_2"])
+    assert min(result["wilks"]["statistics"].values()) >= 0
+    again = car.run(cell.setting)
+    for test in ("wilks", "universal"):
+        for said in (result, again):
+            said[test].pop("cpu_seconds")
+    assert again == result
