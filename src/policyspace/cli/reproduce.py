@@ -28,6 +28,8 @@ EXPERIMENTS = (
     "theory",
 )
 INTERRUPTED = 130
+LOG_WIDTH = 160
+"""Of lines in a file, where no terminal says how wide they may be."""
 
 
 def reproduce(
@@ -69,7 +71,7 @@ def reproduce(
     chosen = _chosen(names or ["all"])
     scale = Scale(runs, quick, as_published)
     results = Results(out, scale, EXPERIMENTS)
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
     with Store(out / "records.sqlite") as store:
         cells = _cells(chosen, results)
         if not resume:
@@ -134,7 +136,7 @@ def _show(console: "Console", panels: "list[Panel]", results: "Results", name: s
         if panel.rows:
             table = Table(box=None, pad_edge=False)
             for column in panel.columns:
-                table.add_column(Text(column))
+                table.add_column(Text(column), overflow="fold")
             for row in panel.rows:
                 table.add_row(*(Text(cell) for cell in row))
             console.print(table)

@@ -105,8 +105,8 @@ def _kind(cell: Cell) -> tuple[str, str]:
 
 
 def distinguishing(cells: list[Cell]) -> list[str]:
-    """The entries in which the cells of an experiment differ: plain values where those do."""
-    names = dict.fromkeys(name for cell in cells for name in cell.setting)
+    """The entries in which the cells of an experiment differ, the seed last: plain values where those do."""
+    names = sorted(dict.fromkeys(name for cell in cells for name in cell.setting), key=lambda name: name == "seed")
     varying = [name for name in names if len({json.dumps(cell.setting.get(name)) for cell in cells}) > 1]
     plain = [name for name in varying if not any(isinstance(c.setting.get(name), dict | list) for c in cells)]
     return plain or varying
