@@ -16,7 +16,7 @@ INK, FAINT = "#1f2933", "#e4e7eb"
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean with the half-width of its 95 % interval by Student's law; none from a single run."""
+    """A mean with the half-width of its interval, usually of 95 %, by Student's law; none from a single run."""
 
     value: float
     margin: float | None
@@ -44,10 +44,10 @@ class Mean:
         return {"mean": self.value, "margin": self.margin, "runs": self.num_runs}
 
 
-def mean_of(values: Sequence[float]) -> Mean:
-    """x̄ ± t_{m−1, 0.975}·s/√m."""
+def mean_of(values: Sequence[float], confidence: float = 0.95) -> Mean:
+    """x̄ ± t·s/√m with Student's t of m − 1 degrees of freedom."""
     m = len(values)
-    margin = float(t.ppf(0.975, m - 1) * np.std(values, ddof=1) / np.sqrt(m)) if m > 1 else None
+    margin = float(t.ppf(0.5 + confidence / 2, m - 1) * np.std(values, ddof=1) / np.sqrt(m)) if m > 1 else None
     return Mean(float(np.mean(values)), margin, m)
 
 

@@ -99,13 +99,16 @@ def curves(records: list[Record]) -> dict[str, tuple[list[float], np.ndarray]]:
 
 
 def shortfall(lengths: list[float], returns: np.ndarray, length: float) -> Mean:
-    """How much less than at the best putter an agent returns at another, curve by curve."""
+    """How much less than at the best putter an agent returns at another, curve by curve.
+
+    The best is the luckiest of many, too: its interval holds for all comparisons with one putter at once (Bonferroni).
+    """
     best = int(np.argmax(returns.mean(axis=0)))
-    return mean_of(list(returns[:, best] - returns[:, lengths.index(length)]))
+    return mean_of(list(returns[:, best] - returns[:, lengths.index(length)]), 1 - 0.05 / (len(lengths) - 1))
 
 
 def judge(found: dict[str, tuple[list[float], np.ndarray]]) -> tuple[Verdict, str]:
-    """The paper's ω* of an agent holds if no putter returns more, by the 95 % interval of the difference."""
+    """The paper's ω* of an agent holds if no putter returns more, by the simultaneous 95 % intervals of the differences."""
     said, held = [], []
     for agent, (lengths, returns) in found.items():
         best = int(np.argmax(returns.mean(axis=0)))

@@ -57,7 +57,7 @@ def deviation_of(learning: Mapping[str, Any]) -> float:
 def learned(learning: Mapping[str, Any], controls: Iterable[str], putter_length: float, key: Key) -> np.ndarray:
     """θ [6] of an agent that owns these features and learned with this putter, stage by stage.
 
-    A "safe" start strokes every ball equally, so softly that it cannot be lost; a "uniform" one is the paper's.
+    A "safe" start strokes every ball equally, so softly that none is lost but by chance; a "uniform" one is the paper's.
     """
     last = learning["stages"][-1]
     stages = [stage for stage in learning["stages"] if stage[0] * putter_length <= WIDEST or stage is last]

@@ -1,0 +1,91 @@
+"""The curve over putters: its analysis on curves whose best putter is known."""
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from policyspace.experiments import minigolf_curve
+from policyspace.experiments.minigolf_curve import AGENTS, LENGTHS, analyse, curves, judge, shortfall
+from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.store import Record
+from policyspace.report.evidence import save
+
+
+def records(best, curvature=0.05, noise=0.01, runs=6, deviation=OURS):
+    """Parabolas around the best putter of each agent, with noise of their own."""
+    rng = np.random.default_rng(7)
+    found = []
+    for agent, peak in best.items():
+        for seed in range(runs):
+            returns = -curvature * (np.array(LENGTHS) - peak) ** 2 + noise * rng.standard_normal(len(LENGTHS))
+            setting = {"agent": agent, "learning": THOROUGH[deviation], "putter_lengths": LENGTHS, "seed": seed}
+            found.append(Record("minigolf-curve", setting, "0", 1.0, {"returns": returns.tolist()}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("best", "verdict"),
+    [
+        ({"A1": 5.0, "A2": 11.5}, "holds"),
+        ({"A1": 5.0, "A2": 3.0}, "holds partly"),
+        ({"A1": 3.0, "A2": 2.0}, "does not hold"),
+    ],
+)
+def test_the_verdict_says_whose_optimum_holds(best, verdict):
+    found, why = judge(curves(records(best)))
+    assert found == verdict
+    for agent, said in (("A₁", "A1"), ("A₂", "A2")):
+        holds = "holds" if best[said] == minigolf_curve.PAPER[said] else "does not hold"
+        assert f"{agent}'s optimum at {minigolf_curve.PAPER[said]:g} {holds}: best at {best[said]:g}" in why
+
+
+def test_a_flat_curve_contradicts_nothing():
+    assert judge(curves(records({"A1": 5.0, "A2": 3.0}, curvature=0.0, noise=1.0)))[0] == "holds"
+
+
+def test_the_shortfall_is_a_paired_mean_with_students_interval_for_all_putters():
+    returns = np.array([[0.0, -1.0, -9.0], [0.0, -2.0, -9.0], [0.5, -1.0, -9.0]])
+    found = shortfall([1.0, 2.0, 3.0], returns, 2.0)
+    differences = [1.0, 2.0, 1.5]
+    assert found.value == pytest.approx(1.5)
+    assert found.margin == pytest.approx(t.ppf(1 - 0.05 / 2 / 2, 2) * np.std(differences, ddof=1) / np.sqrt(3))
+
+
+def test_each_deviation_has_its_panel_with_a_row_for_every_putter(tmp_path):
+    both = records({"A1": 5.0, "A2": 3.0}) + records({"A1": 3.0, "A2": 2.0}, deviation=PUBLISHED)
+    ours, wide = analyse(both)
+    assert [p.name for p in (ours, wide)] == ["minigolf-curve-0.01", "minigolf-curve-0.1"]
+    assert (ours.numbers["best"], wide.numbers["best"]) == ({"A1": 5.0, "A2": 3.0}, {"A1": 3.0, "A2": 2.0})
+    assert len(ours.rows) == len(LENGTHS)
+    row = dict(zip(ours.columns, ours.rows[LENGTHS.index(5.0)], strict=True))
+    assert (row["reference A₁"], row["reference A₂"]) == ("−0.06", "−3.92")
+    assert not any(wide.rows[0][3:])
+    for name in ("a.svg", "b.svg"):
+        save(analyse(both)[0].figure, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_one_agent_alone_makes_no_panel_yet():
+    assert analyse(records({"A1": 5.0})) == []
+
+
+def test_cells_are_whole_curves_of_both_agents():
+    cells = minigolf_curve.cells(Scale())
+    assert len({cell.key for cell in cells}) == len(cells) == 2 * len(AGENTS) * minigolf_curve.RUNS
+    assert len(minigolf_curve.cells(Scale(quick=True))) == 4
+    (learning,) = {str(c.setting["learning"]) for c in minigolf_curve.cells(Scale(as_published=True))}
+    assert "[0.1, 100, 100, 0.01]" in learning
+
+
+def test_a_run_is_a_function_of_its_setting():
+    setting = {
+        "agent": "A2",
+        "learning": {"start": "safe", "stages": [[0.01, 10, 50, 0.002]], "warm": [0.01, 5, 50, 0.002]},
+        "putter_lengths": [2.0, 4.0],
+        "num_episodes": 500,
+        "seed": 3,
+    }
+    one = minigolf_curve.run(setting)
+    assert one == minigolf_curve.run(setting) != minigolf_curve.run(setting | {"seed": 4})
+    assert len(one["returns"]) == 2

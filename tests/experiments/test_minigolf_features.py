@@ -1,0 +1,100 @@
+"""Random features of golfers: rates and gains on records with a known answer, and one run in miniature."""
+
+import pytest
+from scipy.stats import binom
+
+from policyspace.experiments import minigolf_features
+from policyspace.experiments.minigolf_features import EPISODES, RUNS, TOTALS, TOTALS_RUNS, cells, run
+from policyspace.experiments.minigolf_features_panels import analyse, counts, gains, judge
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.store import Record
+from policyspace.report.evidence import save
+
+
+def record(design, seed, truth, selected, n=10):
+    setting = {"part": "features", "design": design, "num_episodes": n, "seed": seed}
+    setting |= {"significance": 0.01, "paper_rule": False}
+    return Record("minigolf-features", setting, "0", 1.0, {"truth": list(truth), "selected": list(selected)})
+
+
+def helped(*names, agents=20):
+    """Agents that own everything but f: without configuration only x is found, with it the named features, too."""
+    owned = ("x", "sqrt_x", "sqrt_f", "sqrt_xf")
+    still = [record("none", seed, owned, ["x"]) for seed in range(agents)]
+    return still + [record("paper", seed, owned, ["x", *names]) for seed in range(agents)]
+
+
+def test_rates_are_counted_among_owners_and_among_the_others():
+    found = [record("none", 0, ["x"], ["x", "f"]), record("none", 1, ["x"], []), record("none", 2, ["f"], ["f"])]
+    power, false = counts(found, owned=True), counts(found, owned=False)
+    assert {key[2]: (r.count, r.num_runs) for key, r in power.items()} == {"x": (1, 2), "f": (1, 1)}
+    assert {key[2]: (r.count, r.num_runs) for key, r in false.items()} == {
+        "x": (0, 1), "f": (1, 2), "sqrt_x": (0, 3), "sqrt_f": (0, 3), "sqrt_xf": (0, 3),
+    }  # fmt: skip
+
+
+def test_gains_are_the_sign_test_on_the_same_agents():
+    found = [*helped("sqrt_x", agents=8), record("none", 99, ["x"], ["x"])]  # seen in one way only: does not count
+    tests = gains(found, "paper")
+    assert tests[10, "sqrt_x"] == (8, 0, pytest.approx(0.5**8))
+    assert tests[10, "x"] == (0, 0, 1.0)
+    mixed = helped("sqrt_x", agents=5) + [
+        r for s in (50, 51) for r in (record("none", s, ["sqrt_x"], ["sqrt_x"]), record("paper", s, ["sqrt_x"], []))
+    ]
+    assert gains(mixed, "paper")[10, "sqrt_x"] == (5, 2, pytest.approx(binom.sf(4, 7, 0.5)))
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (helped("sqrt_x", "sqrt_xf"), "holds"),
+        (helped("sqrt_f"), "holds partly"),
+        (helped(), "does not hold"),
+        (helped("sqrt_x", "sqrt_xf", agents=3), "does not hold"),  # too few agents to say so
+    ],
+)
+def test_the_claim_holds_if_the_named_features_gain(found, verdict):
+    assert judge(found)[0] == verdict
+
+
+def test_both_parts_have_a_panel_and_the_figure_repeats_itself(tmp_path):
+    rates = {"false_negative_rate": 0.5, "false_positive_rate": 0.0, "any_false": False}
+    totals = [
+        Record("minigolf-features", {"part": "totals", "design": d, "budget": b, "seed": s}, "0", 1.0, rates)
+        for d in ("none", "uniform", "paper", "d-optimal")
+        for b in TOTALS
+        for s in range(3)
+    ]
+    features, equal = analyse(helped("sqrt_x") + totals)
+    assert (features.name, equal.name) == ("minigolf-features", "minigolf-features-totals")
+    row = next(row for row in features.rows if row[:3] == ("the paper's C_I", "10", "√x"))
+    assert row[3].startswith("1.000")
+    assert "√x" in features.why
+    for name in ("a.svg", "b.svg"):
+        save(analyse(helped("sqrt_x"))[0].figure, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_cells_are_the_papers_settings():
+    found = [c.setting for c in cells(Scale())]
+    features = [s for s in found if s["part"] == "features"]
+    assert len(features) == 3 * len(EPISODES) * RUNS
+    assert len(found) - len(features) == 4 * len(TOTALS) * TOTALS_RUNS
+    paper = next(s for s in features if s["design"] == "paper")
+    assert paper["design_options"] == {"penalty": 0.25, "num_updates": 100}
+    assert (paper["num_attempts"], paper["significance"], paper["paper_rule"]) == (10, 0.01, False)
+    published = [c.setting for c in cells(Scale(as_published=True))]
+    assert all(s["paper_rule"] and s["part"] == "features" for s in published)
+    assert {s["design_options"].get("last_point") for s in published if s["design"] == "paper"} == {True}
+
+
+@pytest.mark.parametrize("part", ["features", "totals"])
+def test_a_run_sees_as_many_episodes_as_it_says(part):
+    setting = next(
+        c.setting for c in cells(Scale(quick=True)) if c.setting["part"] == part and c.setting["design"] == "paper"
+    ) | {"learning": {"start": "safe", "stages": [[0.01, 10, 50, 0.002]]}}  # fmt: skip
+    found = run(setting)
+    assert found == run(setting)
+    assert set(found["selected"]) <= set(minigolf_features.golf(0.01)[0].feature_names)
+    expected = setting["budget"] if part == "totals" else setting["num_episodes"] * found["num_rounds"]
+    assert found["total_episodes"] == expected

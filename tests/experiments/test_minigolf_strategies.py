@@ -1,0 +1,95 @@
+"""Four ways of choosing a putter: the analysis on returns with a known answer, and one run in miniature."""
+
+import numpy as np
+import pytest
+
+from policyspace.experiments import minigolf_strategies
+from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
+from policyspace.experiments.minigolf_strategies import RUNS, STRATEGIES, analyse, cells, judge, returns_of, run
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.store import Record
+from policyspace.report.evidence import save
+from policyspace.worlds.minigolf import AGENT_A2
+
+LENGTHS = {"uniform": 8.0, "full": 5.0, "identified": 2.0, "oracle": 2.0}
+
+
+def records(means, noise=0.2, runs=30, deviation=OURS, selected=AGENT_A2):
+    rng = np.random.default_rng(1)
+    return [
+        Record(
+            "minigolf-strategies",
+            {"learning": THOROUGH[deviation], "num_observed": 100, "seed": seed},
+            "0",
+            1.0,
+            {
+                "selected": sorted(selected),
+                "putter_lengths": LENGTHS,
+                "returns": {name: mean + noise * rng.standard_normal() for name, mean in means.items()},
+            },
+        )
+        for seed in range(runs)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("identified", "full", "verdict"),
+    [
+        (-4.0, -6.0, "holds"),  # as good as the oracle, much better than the wrong space
+        (-4.0, -4.05, "holds partly"),  # the wrong space is hardly worse
+        (-5.0, -6.0, "holds partly"),  # better than the wrong space, worse than the oracle
+        (-6.0, -6.0, "does not hold"),
+    ],
+)
+def test_both_halves_of_the_claim_count(identified, full, verdict):
+    means = {"uniform": -9.0, "full": full, "identified": identified, "oracle": -4.0}
+    assert judge(returns_of(records(means)))[0] == verdict
+
+
+def test_a_difference_that_is_significant_but_small_is_comparable():
+    means = {"uniform": -9.0, "full": -6.0, "identified": -4.1, "oracle": -4.0}
+    assert judge(returns_of(records(means, noise=0.01)))[0] == "holds"
+
+
+def test_a_panel_for_each_deviation_with_means_and_putters(tmp_path):
+    means = {"uniform": -9.0, "full": -6.0, "identified": -4.0, "oracle": -4.0}
+    exact, none = records(means), records(means, deviation=PUBLISHED, selected=())
+    ours, wide = analyse(exact + none)
+    assert [p.name for p in (ours, wide)] == ["minigolf-strategies-0.01", "minigolf-strategies-0.1"]
+    assert (ours.numbers["identified_exactly"], wide.numbers["identified_exactly"]) == (30, 0)
+    values = [r.result["returns"]["full"] for r in exact]
+    assert ours.numbers["full"]["mean"] == pytest.approx(np.mean(values))
+    assert [row[3] for row in ours.rows] == ["8", "5", "2", "2"]
+    for name in ("a.svg", "b.svg"):
+        save(analyse(exact)[0].figure, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_the_paper_has_100_runs_and_both_deviations_are_shown():
+    found = cells(Scale())
+    assert len({cell.key for cell in found}) == len(found) == 2 * RUNS
+    published = cells(Scale(as_published=True))
+    assert len(published) == RUNS
+    assert {c.setting["correction"] for c in published} == {"bonferroni"}
+    assert {c.setting["learning"]["stages"][-1][0] for c in published} == {0.1}
+
+
+def test_a_run_chooses_a_putter_by_each_strategy():
+    tiny = {"start": "safe", "stages": [[0.01, 10, 50, 0.002]]}
+    setting = {
+        **cells(Scale(quick=True, runs=1))[0].setting,
+        "observed_learning": tiny,
+        "learning": tiny,
+        "putter_lengths": [2.0, 5.0],
+        "num_episodes": 500,
+        "curve_episodes": 500,
+    }
+    one = run(setting)
+    minigolf_strategies._best_of.cache_clear()
+    assert one == run(setting)
+    assert set(one["returns"]) == set(STRATEGIES)
+    assert 1 <= one["putter_lengths"]["uniform"] <= 15
+    assert set(one["putter_lengths"].values()) <= {2.0, 5.0, one["putter_lengths"]["uniform"]}
+    # The same putter is the same learning.
+    if one["putter_lengths"]["identified"] == one["putter_lengths"]["oracle"]:
+        assert one["returns"]["identified"] == one["returns"]["oracle"]
