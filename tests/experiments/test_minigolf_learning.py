@@ -14,7 +14,6 @@ from policyspace.experiments.minigolf_learning import (
     THOROUGH,
     best_returns,
     deviation_of,
-    golf,
     learned,
     mean_return,
 )
