@@ -209,9 +209,20 @@ def test_a_browser_shows_it_whole(browser, made, page, width):
     assert len(found["ids"]) == len(set(found["ids"]))
     assert found["width"] <= found["room"], "the page itself never scrolls sideways"
     assert all(name[1] for name in found["anchors"])
-    assert len(found["anchors"]) == (6 if page == "index.html" else 3)
+    assert len(found["anchors"]) == (8 if page == "index.html" else 4)
     assert found["files"] == ["as-published.html" if page == "index.html" else "index.html"]
     assert all((made / name).is_file() for name in found["files"])
+
+
+def test_these_tests_would_see_a_fault(browser, made, tmp_path):
+    spoilt = tmp_path / "spoilt.html"
+    page = (made / "index.html").read_text(encoding="utf-8")
+    fault = '<script>console.error("wrong")</script><img src="absent.png"><div style="width: 3000px">wide</div>'
+    spoilt.write_text(page.replace("</main>", fault + "</main>"), encoding="utf-8")
+    browser.open(spoilt.as_uri(), 390)
+    found = json.loads(browser.evaluate(LOOK))
+    assert {"Runtime.consoleAPICalled", "Network.loadingFailed"} <= {event["method"] for event in browser.complaints()}
+    assert found["width"] > 390 and len(browser.requests()) >= 2
 
 
 def test_links_lead_to_their_panels(browser, made):
@@ -322,8 +333,8 @@ def test_the_numbers_are_plain_json(made):
 
 def test_a_number_stays_with_its_interval(made):
     page = (made / "index.html").read_text(encoding="utf-8")
-    assert page.count("<td>0.410\u00a0±\u00a00.052</td>") == 16
-    assert "<td>3\u00a0%</td>" in page
+    assert page.count('<td><span class="line">0.410 ± 0.052</span></td>') == 16
+    assert page.count('<th scope="col">β̂ <span class="line">(95 % interval)</span></th>') == 4
 
 
 def test_figures_on_one_page_share_no_names():

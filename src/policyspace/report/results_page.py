@@ -72,7 +72,7 @@ def _lead(experiments: dict[str, Any], published: bool) -> str:
     """What this page is, and how the claims of the paper fared, in a sentence each."""
     panels = [panel for experiment in experiments.values() for panel in experiment["panels"]]
     counts = {verdict: sum(panel["verdict"] == verdict for panel in panels) for verdict in PLURALS}
-    told = ", ".join(f"{n} {verdict if n == 1 else PLURALS[verdict]}" for verdict, n in counts.items() if n)
+    told = ", ".join(f"{n}{NO_BREAK}{verdict if n == 1 else PLURALS[verdict]}" for verdict, n in counts.items() if n)
     whose = "the paper's literal settings where ours differ" if published else "our default settings"
     return (
         "The claims of “Policy Space Identification in Configurable Environments”, beside what came out when the "
@@ -146,7 +146,7 @@ def _experiment(name: str, experiment: dict[str, Any], figures: Path) -> Iterato
     yield f'<dl class="facts">{_facts({**experiment, "whole": _whole(experiment)})}</dl>'
     for panel in experiment["panels"]:
         yield from _panel(panel, experiment["command"], figures)
-    yield "</section>"
+    yield '<p class="back"><a href="#summary">All claims</a></p></section>'
 
 
 def _together(experiments: list[dict[str, Any]]) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _panel(panel: dict[str, Any], command: str, figures: Path) -> Iterator[str]:
 
 def _table(panel: dict[str, Any]) -> Iterator[str]:
     yield f'<div class="sideways" tabindex="0"><table><caption>{escape(panel["title"])}: the numbers</caption><thead><tr>'
-    yield "".join(f'<th scope="col">{escape(column)}</th>' for column in panel["columns"])
+    yield "".join(f'<th scope="col">{_heading(column)}</th>' for column in panel["columns"])
     yield "</tr></thead><tbody>"
     for first, *rest in panel["rows"]:
         cells = "".join(f"<td>{_unbroken(cell)}</td>" for cell in rest)
@@ -212,7 +212,17 @@ def _table(panel: dict[str, Any]) -> Iterator[str]:
 def _unbroken(text: str) -> str:
     """Numbers stay with their margins and intervals on one line; a long cell may break before a parenthesis."""
     pieces = [text] if len(text) <= 16 else re.split(r" (?=\()", text)
-    return " ".join(escape(piece.replace(" ", NO_BREAK) if len(piece) <= 24 else piece) for piece in pieces)
+    return " ".join(_whole_line(piece) if len(piece) <= 24 else escape(piece) for piece in pieces)
+
+
+def _whole_line(text: str) -> str:
+    return f'<span class="line">{escape(text)}</span>'
+
+
+def _heading(text: str) -> str:
+    """A column's name may break between words, but not inside a parenthesis."""
+    pieces = re.split(r" (?=\()", text)
+    return " ".join(_whole_line(piece) if piece.startswith("(") else escape(piece) for piece in pieces)
 
 
 def _anchor(panel: dict[str, Any]) -> str:
