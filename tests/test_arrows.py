@@ -17,7 +17,7 @@ ORDER = [
     "npz", "readers", "policies", "likelihood", "fisher", "glr",
     "critical", "lattice", "rules", "calibrated", "answer", "identification",
     "planning", "theory", "trajectories", "configuration_parameters", "confmdp", "importance",
-    "policy_gradient", "configuration", "worlds", "study", "report", "experiments", "cli",
+    "policy_gradient", "simulated_gradient", "configuration", "worlds", "study", "report", "experiments", "cli",
 ]  # fmt: skip
 """The way of the data: a module may import from those before it, never from those after it."""
 

@@ -5,7 +5,7 @@ With cumulative scores S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) and th
 (Appendix B). The baseline has the least variance for each step and component, b_t = Σ_i (w S)² γ^t r / Σ_i (w S)².
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from policyspace.jax_setup import jax, jnp
 from policyspace.policies.base import ExponentialFamily, PolicySpace
@@ -34,9 +34,9 @@ def policy_gradient(
 
     def step(t: Array, carry: Any) -> Any:
         scores, gradient = carry
-        u, phi = _score_factors(space, theta, features[t], actions[t], mask[t])
+        u, phi = score_factors(space, theta, features[t], actions[t], mask[t])
         scores = scores + (u.T[:, None, :] * phi.T[None, :, :]).reshape(scores.shape)
-        return scores, gradient + _one_decision(
+        return scores, gradient + one_decision(
             scores, rewards[:, t], None if weights is None else weights[:, t], baseline
         )
 
@@ -45,12 +45,12 @@ def policy_gradient(
     # When the last episode has ended there are no rewards left; the weighted gradient is differentiated, which needs
     # to know the number of steps.
     last = jnp.max(jnp.sum(mask, axis=0)) if weights is None else mask.shape[0]
-    return jax.lax.fori_loop(0, last, step, start)[1]
+    return jax.lax.fori_loop(0, last, step, start)[1] / trajectories.num_episodes
 
 
 def cumulative_scores(space: PolicySpace, theta: Array, trajectories: Trajectories) -> Array:
     """S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) [m, T, d]; after an episode's end it stays what it was."""
-    left, right = _score_factors(space, theta, trajectories.features, trajectories.actions, trajectories.mask)
+    left, right = score_factors(space, theta, trajectories.features, trajectories.actions, trajectories.mask)
     scores = left[..., :, None] * right[..., None, :]
     return jnp.cumsum(scores.reshape(*scores.shape[:2], -1), axis=1)
 
@@ -62,23 +62,36 @@ def gradient_from_scores(
     rewards, weights = _decisions(trajectories, discount, log_weights)
 
     def decision(score: Array, reward: Array, weight: Array | None) -> Array:
-        return _one_decision(score.T, reward, weight, baseline)
+        return one_decision(score.T, reward, weight, baseline)
 
-    return jnp.sum(jax.vmap(decision, 1)(scores, rewards, weights), axis=0)
+    return jnp.sum(jax.vmap(decision, 1)(scores, rewards, weights), axis=0) / scores.shape[0]
 
 
-def _one_decision(scores: Array, reward: Array, weight: Array | None, baseline: bool) -> Array:
-    """mean_i w S ⊙ (γ^t r − b) [d] at one step t, from scores [d, m]; b = Σ (w S)² γ^t r / Σ (w S)²."""
+class Ended(NamedTuple):
+    """What episodes that have ended add to the sums of every later step."""
+
+    scores: Array  # Σ S [d]
+    squares: Array  # Σ S² [d]
+
+
+def one_decision(
+    scores: Array, reward: Array, weight: Array | None, baseline: bool, ended: Ended | None = None
+) -> Array:
+    """Σ_i w S ⊙ (γ^t r − b) [d] at one step t, from scores [d, m]; b = Σ (w S)² γ^t r / Σ (w S)²."""
     weighted = scores if weight is None else scores * weight
     if not baseline:
-        return weighted @ reward / reward.shape[0]
+        return weighted @ reward
     # A constant makes no difference under the baseline: without it, equal rewards give no gradient, not its rounding.
-    reward = reward - reward[0]
+    constant, reward = reward[0], reward - reward[0]
     squares = weighted * weighted
-    power = jnp.sum(squares, axis=1)
+    total, power = jnp.sum(weighted, axis=1), jnp.sum(squares, axis=1)
+    gain, paired = weighted @ reward, squares @ reward
+    if ended is not None:  # their reward is 0
+        total, power = total + ended.scores, power + ended.squares
+        gain, paired = gain - constant * ended.scores, paired - constant * ended.squares
     # A parameter without any score yet has no baseline, and needs none.
-    b = jnp.where(power > 0, squares @ reward, 0.0) / jnp.where(power > 0, power, 1.0)
-    return (weighted @ reward - b * jnp.sum(weighted, axis=1)) / reward.shape[0]
+    b = jnp.where(power > 0, paired, 0.0) / jnp.where(power > 0, power, 1.0)
+    return gain - b * total
 
 
 def _decisions(trajectories: Trajectories, discount: float, log_weights: Array | None) -> tuple[Array, Array | None]:
@@ -87,7 +100,7 @@ def _decisions(trajectories: Trajectories, discount: float, log_weights: Array |
     return rewards, None if log_weights is None else jnp.exp(log_weights[:, 1:])
 
 
-def _score_factors(
+def score_factors(
     space: PolicySpace, theta: Array, features: Array, actions: Array, mask: Array
 ) -> tuple[Array, Array]:
     """∇log π_θ(a|s) = u ⊗ φ as its two factors […, k] and […, q]; u is 0 after an episode's end.

@@ -11,7 +11,7 @@ from policyspace.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.errors import InputError, nearest
 from policyspace.jax_setup import jax, jnp
 from policyspace.policies import PolicySpace, Support
-from policyspace.policy_gradient import policy_gradient
+from policyspace.simulated_gradient import simulated_gradient
 from policyspace.trajectories import Trajectories
 
 CHUNK = 10
@@ -175,10 +175,10 @@ def _advance(
     def step(i: Array, carry: tuple[_Learner, Array]) -> tuple[_Learner, Array]:
         (theta, moments), curve = carry
         # The key of a step depends on its number alone, not on how steps are cut into chunks.
-        episodes = rollout(world, space, theta, configuration, jax.random.fold_in(key, first + i), num_episodes)
-        gradient = policy_gradient(space, theta, episodes, world.discount)
+        draw = jax.random.fold_in(key, first + i)
+        gradient, mean_return = simulated_gradient(world, space, theta, configuration, draw, num_episodes)
         ascent, moments = ADAM.update(jnp.where(free, gradient, 0.0), moments)
-        curve = curve.at[i].set(jnp.mean(episodes.returns(world.discount)))
+        curve = curve.at[i].set(mean_return)
         return _Learner(jnp.where(free, theta + rates[i] * ascent, theta), moments), curve
 
     return jax.lax.fori_loop(0, count, step, (learner, jnp.zeros(CHUNK)))
