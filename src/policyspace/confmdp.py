@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -151,6 +151,32 @@ class ConfMDP(ABC):
         size = sum(leaf.size for leaf in jax.tree.leaves(state))
         return np.full(size, -np.inf), np.full(size, np.inf)
 
+    @final
+    def starts(self, configuration: Configuration, key: Key, num_episodes: int) -> State:
+        """Many s_0 ~ μ_ω, along the last axis: each number of a state is then contiguous, which is twice as fast."""
+        return _each(self.initial, (0, None))(jax.random.split(key, num_episodes), configuration)
+
+    @final
+    def chances(self, key: Key, num_steps: int, num_episodes: int) -> Array:
+        """What the transitions of some steps are drawn from: keys [steps, m], or Normal numbers [steps, n, m]."""
+        if self.num_normals is None:
+            return jax.random.split(key, (num_steps, num_episodes))
+        return standard_normals(key, (num_steps, self.num_normals, num_episodes))
+
+    @final
+    def advance(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, chances: Array, states: State
+    ) -> tuple[Array, Array, Array, State, Array]:
+        """One step of many episodes, along the last axis: φ(s), a [m, …], r, s', and whether s' is an end."""
+        free = self.num_normals is None
+        over = _each if free else _as_it_is
+        features = over(self.features, -1)(states)
+        actions = space.sample(key, theta, features.T)
+        transition = over(self.transition, (0, -1, -1, None)) if free else self.move
+        moved = transition(chances, states, actions.T, configuration)
+        rewards = over(self.reward, -1)(states, actions.T, moved)
+        return features, actions, rewards, moved, over(self.terminal, -1)(moved)
+
     def simulate(
         self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
     ) -> Trajectories:
@@ -160,27 +186,17 @@ class ConfMDP(ABC):
         """
         # One key for the starts and two a step, from one split: each would be compiled, and run, on its own.
         keys = jax.random.split(key, 1 + 2 * self.horizon)
-        # Episodes lie along the last axis, so that each number of a state is contiguous over them: twice as fast.
-        each = partial(jax.vmap, out_axes=-1)
-        starts = each(self.initial, (0, None))(jax.random.split(keys[0], num_episodes), configuration)
-        over = each if self.num_normals is None else _as_it_is
 
         def step(carry: Any, keys: Key) -> Any:
             states, alive = carry
-            action_key, world_key = keys
-            features = over(self.features, -1)(states)
-            actions = space.sample(action_key, theta, features.T)
-            if self.num_normals is None:
-                chances = jax.random.split(world_key, num_episodes)
-                moved = over(self.transition, (0, -1, -1, None))(chances, states, actions.T, configuration)
-            else:
-                noise = standard_normals(world_key, (self.num_normals, num_episodes))
-                moved = self.move(noise, states, actions.T, configuration)
-            rewards = jnp.where(alive, over(self.reward, -1)(states, actions.T, moved), 0.0)
+            chances = self.chances(keys[1], 1, num_episodes)[0]
+            features, actions, rewards, moved, ended = self.advance(
+                space, theta, configuration, keys[0], chances, states
+            )
             following = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, states)
-            goes_on = alive & ~over(self.terminal, -1)(following)
-            return (following, goes_on), (states, features, actions, rewards, alive)
+            return (following, alive & ~ended), (states, features, actions, jnp.where(alive, rewards, 0.0), alive)
 
+        starts = self.starts(configuration, keys[0], num_episodes)
         (last, _), (states, features, actions, rewards, mask) = jax.lax.scan(
             step, (starts, jnp.ones(num_episodes, dtype=bool)), keys[1:].reshape(self.horizon, 2)
         )
@@ -194,6 +210,10 @@ class ConfMDP(ABC):
             mask=mask.T,
             configuration=configuration,
         )
+
+
+def _each(method: Any, in_axes: Any) -> Any:
+    return jax.vmap(method, in_axes, out_axes=-1)
 
 
 def _as_it_is(method: Any, _: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from policyspace.elementary import COSINE, SINE, logarithm, series
 from policyspace.jax_setup import jax, jnp
-from policyspace.random_bits import random_bits
+from policyspace.random_bits import unstored_bits
 
 Array = Any  # a JAX array
 Key = Any  # a JAX random key
@@ -20,8 +20,8 @@ def standard_normals(key: Key, shape: tuple[int, ...]) -> Array:
     size = int(np.prod(shape))
     if size == 0:
         return jnp.zeros(shape)
-    bits = random_bits(key, (size + 3) // 4 * 2)
-    # A loop of two turns: its results are stored, and not computed again wherever one of them is used.
+    bits = unstored_bits(key, (size + 3) // 4 * 2)
+    # A loop of two turns: what it takes and gives is stored, and not computed again wherever one of them is used.
     pairs = jax.lax.map(_pair, bits.reshape(2, -1))
     return jnp.concatenate(pairs).ravel()[:size].reshape(shape)
 

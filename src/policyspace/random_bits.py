@@ -14,21 +14,23 @@ PARITY = np.uint32(0x1BD11BDA)
 
 
 def random_bits(key: Key, size: int) -> Array:
-    """Independent bits [size], 64 each, as `jax.random.bits` gives them: Threefry-2x32 (Salmon et al., 2011).
+    """Independent bits [size], 64 each, as `jax.random.bits` gives them."""
+    half = (size + 1) // 2
+    # A loop of two turns: its results are stored, and not computed again wherever one of them is used.
+    starts = jnp.arange(2, dtype=jnp.uint32) * half
+    return jax.lax.map(lambda start: unstored_bits(key, half, start), starts).ravel()[:size]
+
+
+def unstored_bits(key: Key, size: int, start: Array = 0) -> Array:
+    """The bits from number `start` on, by Threefry-2x32 (Salmon et al., 2011).
 
     JAX runs the twenty rounds as a loop, which stores every round; written out they stay in registers.
     """
     words = jax.random.key_data(key)
     if words.shape != (2,):  # a key of another generator: let that one make ours
         words = jax.random.bits(key, (2,), jnp.uint32)
-    half = (size + 1) // 2
-
-    def some(start: Array) -> Array:
-        high, low = _threefry(words[0], words[1], jax.lax.iota(jnp.uint32, half) + start)
-        return high.astype(jnp.uint64) << 32 | low
-
-    # A loop of two turns: its results are stored, and not computed again wherever one of them is used.
-    return jax.lax.map(some, jnp.arange(2, dtype=jnp.uint32) * half).ravel()[:size]
+    high, low = _threefry(words[0], words[1], jax.lax.iota(jnp.uint32, size) + jnp.uint32(start))
+    return high.astype(jnp.uint64) << 32 | low
 
 
 def random_words(key: Key, shape: tuple[int, ...]) -> Array:

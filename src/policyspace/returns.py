@@ -1,0 +1,131 @@
+"""Returns of many episodes, and nothing else of them: the fastest way to know how well an agent does in a world."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from policyspace.confmdp import Array, Configuration, ConfMDP, Key, State
+from policyspace.errors import InputError
+from policyspace.jax_setup import jax, jnp
+from policyspace.policies import PolicySpace
+
+BLOCK = 5000
+"""At most so many episodes are simulated by one thread, one block after the other."""
+SLOTS = 1000
+"""So many of them at a time, few enough to stay in a processor's cache."""
+SEGMENT = 5
+"""After so many steps, slots whose episodes have ended are given new ones."""
+
+
+class Returns(NamedTuple):
+    """Σ_t γ^t r_t of each episode, and how many steps it lasted, both [m]."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+
+def simulate_returns(
+    world: ConfMDP,
+    space: PolicySpace,
+    theta: Array,
+    configuration: Configuration,
+    key: Key,
+    num_episodes: int,
+    discount: float = 1.0,
+) -> Returns:
+    """The returns of m episodes of π_θ in the world at ω, on all cores; the law is that of `rollout`.
+
+    The same key gives the same answer whatever the number of cores: episodes are cut into blocks by their number alone.
+    Not for use inside `jit`; there, only what is used of a `rollout` is computed.
+    """
+    if num_episodes < 1:
+        raise InputError(f"returns need one episode or more, found num_episodes={num_episodes}.")
+    omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
+    weights, count = jnp.asarray(theta, dtype=jnp.float64), -(-num_episodes // BLOCK)
+    size = -(-num_episodes // count)
+
+    def block(index: int) -> Any:
+        return jax.block_until_ready(_compiled(world, space, weights, omega, key, index, size, discount))
+
+    with ThreadPoolExecutor(min(count, os.cpu_count() or 1)) as pool:
+        parts = list(pool.map(block, range(count)))
+    # All blocks have the same size, so that one compilation serves them: the last episodes may be too many.
+    return Returns(*(np.concatenate(part)[:num_episodes] for part in zip(*parts, strict=True)))
+
+
+class _Slots(NamedTuple):
+    """What is known of the episode that each slot plays."""
+
+    episodes: Array  # their numbers; those from m on are none
+    states: State
+    alive: Array
+    lengths: Array
+    returns: Array
+    factors: Array  # γ^t
+
+
+def _block(
+    world: ConfMDP,
+    space: PolicySpace,
+    theta: Array,
+    configuration: Configuration,
+    key: Key,
+    index: Array,
+    num_episodes: int,
+    discount: Array,
+) -> tuple[Array, Array]:
+    """The returns and lengths of a block of episodes."""
+    key = jax.random.fold_in(key, index)
+    if type(world).simulate is not ConfMDP.simulate:  # the world has its own way, faster than any other
+        seen = world.simulate(space, theta, configuration, key, num_episodes)
+        return seen.rewards @ discount ** jnp.arange(world.horizon), jnp.sum(seen.mask, axis=1)
+
+    start_key, key = jax.random.split(key)
+    starts = world.starts(configuration, start_key, num_episodes)
+
+    def fill(slots: _Slots, first: Array) -> _Slots:
+        """Slots without a living episode play the next ones, from number `first` on."""
+        ended = ~slots.alive
+        episodes = jnp.where(ended, first + jnp.cumsum(ended) - 1, slots.episodes)
+        which = jnp.minimum(episodes, num_episodes - 1)
+        fresh = jax.tree.map(lambda leaf: leaf.at[..., which].get(mode="promise_in_bounds"), starts)
+        return _Slots(
+            episodes,
+            jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, slots.states),
+            episodes < num_episodes,
+            *(jnp.where(ended, new, old) for new, old in zip((0, 0.0, 1.0), slots[3:], strict=True)),
+        )
+
+    def step(slots: _Slots, chance: tuple[Key, Array]) -> tuple[_Slots, None]:
+        _, _, rewards, moved, ended = world.advance(space, theta, configuration, *chance, slots.states)
+        lengths = slots.lengths + slots.alive
+        returns = slots.returns + jnp.where(slots.alive, slots.factors * rewards, 0.0)
+        alive = slots.alive & ~ended & (lengths < world.horizon)
+        # An ended episode moves on until its slot is filled, which nobody sees.
+        return _Slots(slots.episodes, moved, alive, lengths, returns, slots.factors * discount), None
+
+    def segment(carry: Any) -> Any:
+        turn, slots, first, totals, lengths = carry
+        # The chances of a whole segment are drawn at once, which is cheaper than step by step.
+        chances = world.chances(keys[turn, 0], SEGMENT, size)
+        slots, _ = jax.lax.scan(step, slots, (keys[turn, 1:], chances))
+        # What is written of a living episode is overwritten later; numbers from m on are dropped.
+        totals = totals.at[slots.episodes].set(slots.returns, mode="drop", unique_indices=True)
+        lengths = lengths.at[slots.episodes].set(slots.lengths, mode="drop", unique_indices=True)
+        return turn + 1, fill(slots, first), first + jnp.sum(~slots.alive), totals, lengths
+
+    size = min(SLOTS, num_episodes)
+    # While episodes wait every slot plays, and then each plays one at most: there are no more segments than these.
+    longest = -(-world.horizon // SEGMENT)
+    keys = jax.random.split(key, (num_episodes * longest // size + longest, SEGMENT + 1))
+    none = jnp.zeros(size, dtype=bool)
+    states = jax.tree.map(lambda leaf: leaf[..., :size], starts)
+    slots = fill(_Slots(jnp.arange(size), states, none, jnp.zeros(size, int), jnp.zeros(size), jnp.ones(size)), 0)
+    carry = (0, slots, jnp.asarray(size), jnp.zeros(num_episodes), jnp.zeros(num_episodes, int))
+    *_, totals, lengths = jax.lax.while_loop(lambda carry: carry[1].alive.any(), segment, carry)
+    return totals, lengths
+
+
+_compiled = jax.jit(_block, static_argnums=(0, 1, 6))
