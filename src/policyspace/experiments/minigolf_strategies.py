@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyspace.confmdp import rollout
+from policyspace.confmdp import Key, rollout
 from policyspace.experiments.means import INK, Mean, mean_of, one_axes
 from policyspace.experiments.minigolf_learning import (
     AS_PUBLISHED,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TITLE = "Minigolf: choosing the putter by what was identified"
 RUNS = 100
-AUTHORS_HOURS = 15.6  # five learnings a run × 100 runs × 112 s
+AUTHORS_HOURS = 15.6  # five learnings a run (one to watch, one for each strategy) × 100 runs × 112 s
 
 LENGTHS = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 11.5, 15.0]
 FEW_LENGTHS = [1.5, 2.0, 3.0, 5.0, 11.5]
@@ -64,6 +64,7 @@ def cells(scale: Scale) -> list[Cell]:
                 "putter_lengths": FEW_LENGTHS if scale.quick else LENGTHS,
                 "curve_seed": 1_000_000,
                 "curve_episodes": 4000 if scale.quick else 20_000,
+                "num_learnings": 1 if scale.as_published else 2,
                 "num_observed": 100,
                 "significance": 0.01,
                 "correction": "bonferroni" if scale.as_published else "holm",
@@ -77,7 +78,7 @@ def cells(scale: Scale) -> list[Cell]:
 
 
 def run(setting: dict[str, Any]) -> dict[str, Any]:
-    """A₂ is watched with a putter drawn uniformly, a putter is chosen by each strategy, and A₂ learns with it anew."""
+    """A₂ is watched with a putter drawn uniformly, a putter is chosen by each strategy, and A₂ learns with it anew, the better of some learnings."""
     start, watching, acting, anew, measuring = jax.random.split(jax.random.key(setting["seed"]), 5)
     learning = setting["learning"]
     world, space = golf(deviation_of(learning))
@@ -96,21 +97,24 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
         "oracle": _best_length(setting, AGENT_A2),
     }
     # The same putter is the same learning: strategies that agree are compared without noise between them.
-    returns = {
-        length: mean_return(
-            deviation_of(learning),
-            learned(learning, AGENT_A2, length, anew),
-            length,
-            measuring,
-            setting["num_episodes"],
-        )
-        for length in set(chosen.values())
-    }
+    returns = {length: _learned_return(setting, length, anew, measuring) for length in set(chosen.values())}
     return {
         "selected": sorted(selected),
         "putter_lengths": chosen,
         "returns": {strategy: returns[length] for strategy, length in chosen.items()},
     }
+
+
+def _learned_return(setting: dict[str, Any], length: float, anew: Key, measuring: Key) -> float:
+    """What A₂ returns by the better of its learnings, for one in ten ends far from the best at ω = 2."""
+    deviation, num_episodes = deviation_of(setting["learning"]), setting["num_episodes"]
+    choosing, measuring = jax.random.split(measuring)
+    thetas = [
+        learned(setting["learning"], AGENT_A2, length, jax.random.fold_in(anew, i))
+        for i in range(setting["num_learnings"])
+    ]
+    best = max(thetas, key=lambda theta: mean_return(deviation, theta, length, choosing, num_episodes))
+    return mean_return(deviation, best, length, measuring, num_episodes)
 
 
 def _best_length(setting: dict[str, Any], controls: Any) -> float:
