@@ -54,6 +54,15 @@ def create(
         ),
     ] = None,
     paper_rule: PaperRule = False,
+    test: Annotated[
+        str,
+        typer.Option(
+            "--test",
+            help="batches: each alone, at a share of δ. eprocess: all together, after every episode; auto takes it for "
+            "networks.",
+            metavar="auto|batches|eprocess",
+        ),
+    ] = "auto",
     seed: Seed = 0,
 ) -> None:
     """Begin a study in a new file."""
@@ -77,6 +86,7 @@ def create(
         budget=budget,
         initial=None if configuration is None else parse_configuration(configuration),
         paper_rule=paper_rule,
+        test=test,
         seed=seed,
     )
     settings, console = made.settings, _console()
@@ -213,7 +223,7 @@ def _show_request(console: "Console", settings: dict[str, Any], request: "Reques
     _say(
         console,
         f"Round {request.number + 1} of at most {settings['num_rounds']}: {request.num_episodes} episodes "
-        f"(tested at δ = {request.significance:.3g})",
+        f"({_level(settings, request.significance)})",
         style="bold",
     )
     _say(console, f"Configuration: {words(settings['world_name'], request.configuration)}.")
@@ -228,7 +238,7 @@ def _show_request(console: "Console", settings: dict[str, Any], request: "Reques
 def _settles(request: "Request") -> str:
     """What the forecasts say, most promising first."""
     if not request.forecasts:
-        known = "nothing is known yet" if request.design is None else "nothing can be foretold of a network"
+        known = "nothing is known yet" if request.design is None else "nothing can be foretold of networks and e-values"
         return f"{known}; {len(request.asked_for)} units are tested."
     shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
     said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
@@ -252,11 +262,15 @@ def _show_round(console: "Console", status: "Status", record: "RoundRecord") -> 
     before = len(record.undecided) + len(record.fell)
     _say(
         console,
-        f"Round {record.number + 1}: {record.num_episodes} episodes, {before} units tested at δ = {record.significance:.3g}",
+        f"Round {record.number + 1}: {record.num_episodes} episodes, {before} units "
+        f"{_level(status.settings, record.significance)}",
         style="bold",
     )
     _say(console, f"  {words(status.settings['world_name'], record.configuration)}")
-    if record.fell:
+    if status.sequential:
+        for line in _evidence_lines(status, record):
+            _say(console, f"  {line}")
+    elif record.fell:
         fell = ", ".join(name + _mark(status, name) for name in record.fell)
         _say(console, f"  fell: {fell}", style="green")
     else:
@@ -277,9 +291,31 @@ def _show_status(console: "Console", status: "Status") -> None:
         _say(console, f"Asked and not yet told: round {status.request.number + 1}.")
 
 
+def _level(settings: dict[str, Any], significance: float) -> str:
+    """At which level a round is tested."""
+    if settings.get("test") == "eprocess":
+        return f"followed after every episode until E ≥ {1 / significance:.4g}"
+    return f"tested at δ = {significance:.3g}"
+
+
+def _evidence_lines(status: "Status", record: "RoundRecord") -> list[str]:
+    """When units were found, in the order in which they were, and how much is known of the others."""
+    rows = sorted((row for row in record.tests if row["group"] in record.fell), key=lambda row: row["decided_at"])
+    found = [
+        f"after episode {row['decided_at']}: {row['group']}{_mark(status, row['group'])} controlled" for row in rows
+    ]
+    rest = [f"{row['group']} E = {row['e_value']:.2g}" for row in record.tests if row["state"] == "open"]
+    return [*found, *([f"open: {', '.join(rest)}"] if rest else [])]
+
+
 def _promise(settings: dict[str, Any]) -> str:
     """What holds for all rounds together."""
     head = f"{settings['rule']} rule, {settings['design']} design, at most {settings['num_rounds']} rounds"
+    if settings.get("test") == "eprocess":
+        return (
+            f"{head}; E-values of all episodes multiply, so δ is not split over rounds or looks: chance of any false "
+            f"'controlled' ever ≤ {settings['significance']:g}."
+        )
     if settings["paper_rule"]:
         return f"{head}; every round is tested at δ = {settings['significance']:g}, as in the paper."
     return f"{head}; chance of any false 'controlled' in all of them ≤ {settings['significance']:g}."

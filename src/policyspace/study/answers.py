@@ -110,15 +110,27 @@ class Status:
         return (self.rounds[-1].supports or None) if self.rounds else None
 
     @property
+    def evidence(self) -> dict[str, float] | None:
+        """E of every unit now, where the study follows it."""
+        return (
+            {row["group"]: row["e_value"] for row in self.rounds[-1].tests} if self.sequential and self.rounds else None
+        )
+
+    @property
     def total_episodes(self) -> int:
         """How many episodes have been told."""
         return self.rounds[-1].total_episodes if self.rounds else 0
 
     @property
+    def sequential(self) -> bool:
+        """Whether evidence is followed over all rounds, instead of every batch being tested alone."""
+        return self.settings.get("test") == "eprocess"  # older files have no such entry
+
+    @property
     def level(self) -> float:
-        """δ of one round: a share of the study's, or with the paper's uncorrected union all of it."""
+        """δ of one round: a share of the study's; all of it for the e-process and the paper's uncorrected union."""
         whole: float = self.settings["significance"]
-        return whole if self.settings["paper_rule"] else whole / self.settings["num_rounds"]
+        return whole if self.settings["paper_rule"] or self.sequential else whole / self.settings["num_rounds"]
 
     @property
     def batch(self) -> int:
@@ -171,6 +183,7 @@ class Status:
         """Everything as plain data."""
         return {
             "answer": self.sentence,
+            "evidence": self.evidence,
             "selected": list(self.selected),
             "undecided": list(self.undecided),
             "supports": self.supports,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from policyspace.policies import PolicySpace
 
 RULES = ("simplified", "combinatorial")
+TESTS = ("auto", "batches", "eprocess")
 PENALTIES = {"continuous-gridworld": 1e-6, "minigolf": 0.25}
 """The paper's ζ, where it is not that of the grid world."""
 
@@ -75,6 +76,25 @@ def design_for(name: str, world: "ConfMDP") -> "Design":
         return PaperObjective(penalty=PENALTIES.get(world.name, 0.125))
     made: Design = DESIGNS[name]()
     return made
+
+
+def chosen_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) -> str:
+    """How a study tests: as asked for, or what fits its space.
+
+    Wilks' law finds smaller effects in one batch of a linear policy. It fails for networks, whose e-values need more
+    episodes than a batch has: there evidence must add up over batches.
+    """
+    from policyspace.policies.neural import Network
+
+    if test not in TESTS:
+        raise InputError(f"there is no test '{test}' of a study: {nearest(test, TESTS)}")
+    simple = rule == "simplified" and not paper_rule
+    if test == "auto":
+        return "eprocess" if isinstance(space, Network) and simple else "batches"
+    if test == "eprocess" and not simple:
+        what = "the paper's rule" if paper_rule else f"the rule '{rule}'"
+        raise InputError(f"the e-process follows one unit at a time, found {what}: leave one of them out.")
+    return test
 
 
 def check_settings(

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.round_record import RoundRecord, plain, reasons, same_configuration
 from policyspace.study.answers import Request, Status
-from policyspace.study.settings import check_settings, design_for, load_world, not_in_question, space_for
+from policyspace.study.settings import check_settings, chosen_test, design_for, load_world, not_in_question, space_for
 from policyspace.study.store import StudyStore
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Study:
     """Which configuration to try next, what was seen there, and what is decided: `ask`, let the agent act, `tell`.
 
-    The levels of all rounds add up to δ, so that the chance of any false 'controlled' in the whole study is at most δ
-    whatever was asked and however long it takes. Everything is in the one file.
+    The chance of any false 'controlled' in the whole study is at most δ whatever was asked and however long it takes:
+    the levels of all rounds add up to δ, or the evidence of all of them multiplies. Everything is in the one file.
     """
 
     def __init__(self, store: StudyStore) -> None:
@@ -52,13 +52,15 @@ class Study:
         initial: Mapping[str, Any] | None = None,
         paper_rule: bool = False,
         seed: int = 0,
+        test: str = "auto",
     ) -> "Study":
         """A new study in a new file.
 
         `world` is one of ours by name or `module:Class`. `features` are those in question; the others may be used by the
         agent and are not tested, like the groups in `always`. After the first round, at `initial`, a joint design asks
         `num_attempts` times, one for single units (the paper's) as often for every unit; each round has `num_episodes`, or
-        its share of the `budget`.
+        its share of the `budget`. `test` "batches" tests every batch alone, at its share of δ; "eprocess" looks after every
+        episode at all that was told so far, at full δ, and is the default for networks: no batch has to decide alone.
         """
         place = load_world(world)
         check_settings(significance, rule, design, num_attempts, num_episodes, budget, seed)
@@ -69,6 +71,7 @@ class Study:
         units = [space.groups[i].name for i in space.tested]
         if not units:
             raise InputError("a study needs at least one unit to test, found none: declare fewer of them known.")
+        test = chosen_test(test, space, rule, paper_rule)
         joint = design_for(design, place).joint
         num_rounds = 1 + num_attempts * (1 if joint else len(units))
         if budget is not None and budget < num_rounds:
@@ -92,6 +95,7 @@ class Study:
             "initial": plain(place.check_configuration(initial or {})),
             "paper_rule": paper_rule,
             "seed": seed,
+            "test": test,
         }
         return cls(StudyStore.create(path, settings))
 
@@ -166,11 +170,10 @@ class Study:
         return Request.from_dict(self._store.keep_request(number, request.to_dict()))
 
     def tell(self, told: "Told", configuration: Mapping[str, Any] | None = None) -> RoundRecord:
-        """Test a batch of demonstrations or trajectories at this round's level, and keep it: one transaction.
+        """Test a batch of demonstrations or trajectories, and keep it: one transaction.
 
         The configuration is the one given, else the one that the data carry, else the one asked for last.
         """
-        from policyspace.configuration.rounds import Ledger
         from policyspace.study.data import to_arrays, to_demonstrations
 
         status = self.status()
@@ -180,18 +183,8 @@ class Study:
         if (before := self._store.told_before(arrays)) is not None:
             raise InputError(f"these very data were told before, in round {before + 1}: tell new ones.")
         omega = self._collected_under(told, configuration, status)
-        ledger = Ledger(
-            self.space,
-            self.settings["rule"],
-            self.settings["significance"],
-            self.settings["num_rounds"],
-            self.settings["paper_rule"],
-            status.selected,
-            status.supports,
-        )
         data = to_demonstrations(self.world, arrays)
-        level = ledger.level
-        found, fell, warnings = ledger.take(data)
+        outcome = self._by_eprocess(status, data) if status.sequential else self._by_batch(status, data)
         request = status.request
         followed = request is not None and same_configuration(request.configuration, omega)
         record = RoundRecord(
@@ -202,19 +195,44 @@ class Study:
             request.reasons if request is not None and followed else {},
             int(data.num_episodes or 0),
             status.total_episodes + int(data.num_episodes or 0),
-            level,
-            [] if found is None else found.to_dict()["tests"],
-            fell,
-            ledger.selected,
-            ledger.undecided,
-            ledger.supports or [],
-            warnings,
+            status.level,
+            *outcome,
         )
         self._store.tell(number, _now(), record.to_dict(), _truth(told), arrays)
         return record
 
+    def _by_batch(self, status: Status, data: "Demonstrations") -> "Outcome":
+        """The batch alone, at its share of δ."""
+        from policyspace.configuration.rounds import Ledger
+
+        ledger = Ledger(
+            self.space,
+            self.settings["rule"],
+            self.settings["significance"],
+            self.settings["num_rounds"],
+            self.settings["paper_rule"],
+            status.selected,
+            status.supports,
+        )
+        found, fell, warnings = ledger.take(data)
+        tests = [] if found is None else found.to_dict()["tests"]
+        return Outcome(tests, fell, ledger.selected, ledger.undecided, ledger.supports or [], warnings)
+
+    def _by_eprocess(self, status: Status, data: "Demonstrations") -> "Outcome":
+        """The batch together with all before it, after each of its episodes."""
+        from policyspace.study.sequential import take
+
+        before = status.rounds[-1].tests if status.rounds else []
+        units = take(self.space, data, self.settings["significance"], before, status.total_episodes)
+        selected = tuple(unit.group for unit in units if unit.state == "controlled")
+        fell = tuple(name for name in selected if name not in status.selected)
+        undecided = tuple(unit.group for unit in units if unit.state == "open")
+        support = frozenset(i for i, group in enumerate(self.space.groups) if group.name in selected)
+        rows = [unit.to_dict() for unit in units]
+        return Outcome(rows, fell, selected, undecided, [self.space.named(support)], [])
+
     def _check_open(self, status: Status) -> None:
-        if len(status.rounds) >= self.settings["num_rounds"]:
+        if not status.sequential and len(status.rounds) >= self.settings["num_rounds"]:
             raise InputError(
                 f"{self.path}: its δ was shared out over {self.settings['num_rounds']} rounds, and all have been told: "
                 "begin another study to go on."
@@ -255,10 +273,10 @@ class Study:
         omega = world.check_configuration(proposal.configuration)
         known = status.rounds[source].num_episodes
         still_open = [i for i, group in enumerate(space.groups) if group.name in status.undecided]
-        # The weights of a network are not known one by one: nothing can be foretold from its local information.
+        # The weights of a network are not known one by one, and e-values have no law of λ: nothing can be foretold.
         expected = (
             forecast(world, space, theta, logged, known, omega, still_open, status.batch, status.level, forecast_key)
-            if isinstance(space, ExponentialFamily)
+            if isinstance(space, ExponentialFamily) and not status.sequential
             else []
         )
         return Request(
@@ -284,6 +302,17 @@ class Study:
         seen = to_trajectories(self.world, self._store.data(record.number), omega)
         key = jax.random.fold_in(jax.random.key(self.settings["seed"]), 1000 + record.number)
         return rollout(self.world, self.space, theta, omega, key, NUM_SIMULATED) if seen is None else seen
+
+
+class Outcome(NamedTuple):
+    """What a batch has changed, in the order of a record."""
+
+    tests: list[dict[str, Any]]
+    fell: tuple[str, ...]
+    selected: tuple[str, ...]
+    undecided: tuple[str, ...]
+    supports: list[list[str]]
+    warnings: list[str]
 
 
 def _doubts(proposal: "Proposal") -> list[str]:
