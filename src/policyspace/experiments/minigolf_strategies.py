@@ -78,7 +78,7 @@ def cells(scale: Scale) -> list[Cell]:
 
 
 def run(setting: dict[str, Any]) -> dict[str, Any]:
-    """A₂ is watched with a putter drawn uniformly, a putter is chosen by each strategy, and A₂ learns with it anew, the better of some learnings."""
+    """A₂ is watched with a putter drawn uniformly, each strategy chooses one, and A₂ learns with that anew."""
     start, watching, acting, anew, measuring = jax.random.split(jax.random.key(setting["seed"]), 5)
     learning = setting["learning"]
     world, space = golf(deviation_of(learning))
