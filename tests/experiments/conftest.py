@@ -14,6 +14,25 @@ KNOWN_EVERYWHERE = textwrap.dedent(
 
     squares = ModuleType("policyspace.experiments.squares")
 
+    def busy():
+        ticks = {}
+        for task in Path("/proc/self/task").iterdir():
+            fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
+            ticks[task.name] = int(fields[11]) + int(fields[12])
+        return ticks
+
+    def threads():
+        # How many threads BLAS would use, and how many XLA did use for one large product.
+        import numpy
+        from threadpoolctl import threadpool_info
+        from policyspace.jax_setup import jax, jnp
+        square = jax.jit(lambda x: x @ x)
+        x = square(jnp.ones((1500, 1500))).block_until_ready()
+        before = busy()
+        square(x).block_until_ready()
+        worked = [name for name, ticks in busy().items() if ticks - before.get(name, 0) >= 3]
+        return {"blas": [i["num_threads"] for i in threadpool_info()], "xla": len(worked)}
+
     def run(setting):
         time.sleep(setting.get("seconds", 0))
         if "lethal" in setting:  # kills its worker as often as the file says, as an operating system without memory does
@@ -28,9 +47,7 @@ KNOWN_EVERYWHERE = textwrap.dedent(
         if setting.get("fails") == "defect":
             raise ZeroDivisionError("a defect")
         if setting.get("threads"):
-            import numpy
-            from threadpoolctl import threadpool_info
-            return {"threads": [i["num_threads"] for i in threadpool_info()], "flags": os.environ["XLA_FLAGS"]}
+            return threads()
         return {"square": setting["number"] ** 2, **({"pid": os.getpid()} if setting.get("pid") else {})}
 
     squares.run = run

@@ -62,6 +62,7 @@ def reproduce(
     """
     from rich.console import Console
 
+    from policyspace.experiments.one_cell import ONE_THREAD
     from policyspace.experiments.panel import Scale
     from policyspace.experiments.results import Results
     from policyspace.experiments.store import Store
@@ -69,6 +70,7 @@ def reproduce(
     if dask is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine, found it together with --dask: leave one out.")
     chosen = _chosen(names or ["all"])
+    os.environ.update(ONE_THREAD)  # before NumPy and JAX are loaded: with one job this process is the worker
     scale = Scale(runs, quick, as_published)
     results = Results(out, scale, EXPERIMENTS)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from policyspace import __version__
 from policyspace.errors import InputError
-from policyspace.experiments.one_cell import Outcome, one_thread_environment, run_one
+from policyspace.experiments.one_cell import ONE_THREAD, Outcome, run_one
 from policyspace.experiments.store import Cell
 
 TIMEOUT = 20
@@ -26,7 +26,9 @@ class DaskCluster:
                 "--dask needs dask.distributed, which is not installed: pip install 'policyspace[dask]'."
             ) from error
         self.address = address
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it logs, this class says in a sentence
+        logging.getLogger("distributed.client").setLevel(
+            logging.CRITICAL
+        )  # what it logs, this class says in a sentence
         try:
             self._client: Any = Client(address, timeout=TIMEOUT)
         except (OSError, ValueError) as error:
@@ -102,6 +104,6 @@ def _run_alone(cell: Cell) -> Outcome:
     from threadpoolctl import threadpool_limits
 
     if "jax" not in sys.modules:
-        os.environ.update(one_thread_environment())
+        os.environ.update(ONE_THREAD)
     with threadpool_limits(limits=1):
         return run_one(cell)

@@ -13,8 +13,17 @@ from policyspace.experiments.store import Cell
 Outcome = tuple[Cell, float, dict[str, Any]]
 """A finished cell, its seconds, its result."""
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-ONE_XLA_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PJRT_NPROC": "1",  # XLA asks this for the size of its pools; its flags about threads no longer do anything
+    "NPROC": "1",  # the same, in its earlier versions
+}
+"""What a process must find in its environment when it starts, for BLAS and XLA to leave the other cores alone.
+
+Sums over several threads depend on how many there are: one thread is also what makes records the same everywhere.
+"""
 
 
 def experiment_module(name: str) -> ModuleType:
@@ -27,14 +36,6 @@ def run_one(cell: Cell) -> Outcome:
     start = time.perf_counter()
     result = experiment_module(cell.experiment).run(cell.setting)
     return cell, time.perf_counter() - start, result
-
-
-def one_thread_environment() -> dict[str, str]:
-    """What a process must find in its environment when it starts, for BLAS and XLA to leave the other cores alone."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    if ONE_XLA_THREAD not in flags:
-        flags = f"{flags} {ONE_XLA_THREAD}".strip()
-    return {**ONE_THREAD, "XLA_FLAGS": flags}
 
 
 @contextmanager

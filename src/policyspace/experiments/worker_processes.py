@@ -13,7 +13,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 
 from policyspace.errors import InputError
-from policyspace.experiments.one_cell import Outcome, environment, one_thread_environment, run_one
+from policyspace.experiments.one_cell import ONE_THREAD, Outcome, environment, run_one
 from policyspace.experiments.store import Cell
 
 MOST_DEATHS = 3
@@ -62,7 +62,7 @@ class _Worker:
         self.connection, theirs = context.Pipe()
         self.cell: Cell | None = None
         self._process = context.Process(target=_work, args=(theirs,), daemon=True)
-        with environment(one_thread_environment()):
+        with environment(ONE_THREAD):
             self._process.start()
         theirs.close()  # the worker now holds the only other end: when it dies, ours says so
 
