@@ -40,8 +40,11 @@ def test_the_verdict_says_whose_optimum_holds(best, verdict):
         assert f"{agent}'s optimum at {minigolf_curve.PAPER[said]:g} {holds}: best at {best[said]:g}" in why
 
 
-def test_a_flat_curve_contradicts_nothing():
-    assert judge(curves(records({"A1": 5.0, "A2": 3.0}, curvature=0.0, noise=1.0)))[0] == "holds"
+def test_a_flat_curve_contradicts_nothing_and_a_noisy_one_says_nothing():
+    assert judge(curves(records({"A1": 5.0, "A2": 3.0}, curvature=0.0, noise=0.01)))[0] == "holds"
+    verdict, why = judge(curves(records({"A1": 5.0, "A2": 3.0}, curvature=0.0, noise=1.0)))
+    assert verdict == "holds partly"
+    assert "A₂'s optimum at 11.5 cannot be told" in why
 
 
 def test_the_shortfall_is_a_paired_mean_with_students_interval_for_all_putters():

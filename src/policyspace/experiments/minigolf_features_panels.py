@@ -75,15 +75,20 @@ def judge(records: list[Record]) -> tuple[Verdict, str]:
     helped = {name for (_, name), (_, _, p) in tests.items() if p <= 0.05 / len(tests)}
     verdict: Verdict = "holds" if helped >= set(NAMED) else "holds partly" if helped else "does not hold"
     listed = ", ".join(label for name, label in FEATURES.items() if name in helped) or "none"
-    false = counts(records, owned=False)
-    worst = max(((rate.value, *key) for key, rate in false.items()), default=None)
-    wrong = "" if worst is None else (
-        f" The most often selected without being owned: {FEATURES[worst[3]]} by {WAYS[worst[1]]} at n = {worst[2]}, "
-        f"{worst[0]:.1%} of the agents."
-    )  # fmt: skip
     return verdict, (
         "Features that the paper's configuring finds significantly more often than no configuration at some n (sign test on "
-        f"the same agents, 5 % over all features and n): {listed}.{wrong}"
+        f"the same agents, 5 % over all features and n): {listed}. {_falsely(counts(records, owned=False))}"
+    )
+
+
+def _falsely(false: Counts) -> str:
+    """Which feature was selected most often where it was not owned."""
+    key = max(false, key=lambda key: false[key].value, default=None)
+    if key is None or not false[key].count:
+        return "No feature was selected that was not owned."
+    return (
+        f"Selected most often without being owned: {FEATURES[key[2]]} by {WAYS[key[0]]} at n = {key[1]}, of "
+        f"{false[key].count} in {false[key].num_runs} agents."
     )
 
 
