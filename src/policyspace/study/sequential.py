@@ -1,7 +1,7 @@
 """A study by the e-process: evidence that multiplies over episodes and batches, looked at as often as one likes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -13,7 +13,7 @@ from policyspace.policies.base import PolicySpace
 from policyspace.policies.neural import Network
 
 STAKE = 0.5
-"""The share of the wealth that is at stake in a batch: one that shows nothing costs log 2, not all that was won before."""
+"""The share of the wealth at stake in a configuration: one that shows nothing costs log 2, not all that was won before."""
 
 LOOK_GROWTH = 1.1
 """A look at a network costs seconds: there the next one comes when there is a tenth more to see."""
@@ -25,7 +25,7 @@ class UnitEvidence:
     """Where one unit stands after a batch; plain data, which the next batch goes on from."""
 
     group: str
-    log_e: float  # the evidence of all batches so far
+    log_e: float  # the evidence of all episodes so far
     highest: float  # the most that there ever was, which is what counts
     state: str  # "controlled" or "open"
     decided_at: int | None  # the episode of the study after which it was
@@ -36,37 +36,54 @@ class UnitEvidence:
         return asdict(self) | {"e_value": float(np.exp(min(self.log_e, 700.0)))}
 
 
+NOTHING: Mapping[str, Any] = {"log_e": 0.0, "highest": 0.0, "decided_at": None}
+
+
+@final
+@dataclass(frozen=True)
+class History:
+    """What was told before a batch: rows of the last record, of the last one elsewhere, and the data told since then."""
+
+    latest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by unit
+    settled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stretch: Sequence[Demonstrations] = ()  # under the batch's own configuration, without a break
+    num_episodes: int = 0
+
+
 def take(
     space: PolicySpace,
     data: Demonstrations,
     significance: float,
-    before: Sequence[Mapping[str, Any]],
-    num_told: int,
+    history: "History",
 ) -> list[UnitEvidence]:
     """Test every open unit u after every episode of a batch, by all that was told so far.
 
-    log E(u) = Σ_b log(½ + ½·M_b/sup_{Θ_I} L_b), I = all∖u. In every batch the agent has learned anew, so each has its own
-    numerator M_b, bets on each episode by what was learned from those before it in the batch, and its own supremum.
-    If H_I is true, M_b/sup_{Θ_I} L_b ≤ M_b/L_b(θ_b), whatever θ_b ∈ Θ_I the agent has in the batch; the right side has mean
-    1 given all batches before, so E(u) stays below one product of means 1 that is the same for all true H_I. By Ville's
-    inequality the chance that any of them ever reaches 1/δ is at most δ: at every look, over all units and batches,
-    whatever the configurations depended on. No share of δ is spent on a round or on a unit.
+    log E(u) = Σ_b log(½ + ½·M_b/sup_{Θ_I} L_b), I = all∖u, b the stretches of batches under one configuration. In a new
+    configuration the agent learns anew, so each stretch has its own supremum and its own numerator M_b, bets on each
+    episode by what was learned from those before it. If H_I is true, M_b/sup_{Θ_I} L_b ≤ M_b/L_b(θ_b), whatever θ_b ∈ Θ_I
+    the agent has there; the right side has mean 1 given all that came before, so E(u) stays below one product of means 1
+    that is the same for all true H_I. By Ville's inequality the chance that any of them ever reaches 1/δ is at most δ: at
+    every look, over all units and batches, whatever the configurations depended on. No share of δ goes to rounds or units.
     """
-    carried = {row["group"]: row for row in before}
     units = {space.groups[g].name: g for g in space.tested}
-    start = {name: float(carried[name]["log_e"]) if name in carried else 0.0 for name in units}
-    highest = {name: float(carried[name]["highest"]) if name in carried else 0.0 for name in units}
-    decided = {name: carried[name]["decided_at"] if name in carried else None for name in units}
+    start = {name: float(history.settled.get(name, NOTHING)["log_e"]) for name in units}
+    latest = {name: history.latest.get(name, NOTHING) for name in units}
+    highest = {name: float(latest[name]["highest"]) for name in units}
+    decided = {name: latest[name]["decided_at"] for name in units}
     looks: dict[str, list[tuple[int, float]]] = {name: [] for name in units}
     growth = LOOK_GROWTH if isinstance(space, Network) else 1.0
-    bettor, looked_at = Bettor(space), 0
+    bettor = Bettor(space)
+    for batch in history.stretch:
+        for episode in episodes_of(written_out(batch, "the e-process")):
+            bettor.tell(episode)
+    looked_at = bettor.num_rows
     parts = list(episodes_of(written_out(data, "the e-process")))
     for number, episode in enumerate(parts):
         bettor.tell(episode)
         open_ = [name for name in units if decided[name] is None]
         if not open_ or not (number == len(parts) - 1 or bettor.num_rows >= growth * looked_at):
             continue
-        looked_at, now = bettor.num_rows, num_told + number + 1
+        looked_at, now = bettor.num_rows, history.num_episodes + number + 1
         supports = [space.everything - {units[name]} for name in open_]
         found = evidence(space, bettor, supports) if bettor.bet_on else [0.0] * len(open_)
         for name, log_e in zip(open_, found, strict=True):
@@ -78,7 +95,7 @@ def take(
     return [
         UnitEvidence(
             name,
-            looks[name][-1][1] if looks[name] else start[name],
+            looks[name][-1][1] if looks[name] else float(latest[name]["log_e"]),
             highest[name],
             "open" if decided[name] is None else "controlled",
             decided[name],

@@ -184,7 +184,7 @@ class Study:
             raise InputError(f"these very data were told before, in round {before + 1}: tell new ones.")
         omega = self._collected_under(told, configuration, status)
         data = to_demonstrations(self.world, arrays)
-        outcome = self._by_eprocess(status, data) if status.sequential else self._by_batch(status, data)
+        outcome = self._by_eprocess(status, data, omega) if status.sequential else self._by_batch(status, data)
         request = status.request
         followed = request is not None and same_configuration(request.configuration, omega)
         record = RoundRecord(
@@ -218,12 +218,21 @@ class Study:
         tests = [] if found is None else found.to_dict()["tests"]
         return Outcome(tests, fell, ledger.selected, ledger.undecided, ledger.supports or [], warnings)
 
-    def _by_eprocess(self, status: Status, data: "Demonstrations") -> "Outcome":
+    def _by_eprocess(self, status: Status, data: "Demonstrations", omega: dict[str, Any]) -> "Outcome":
         """The batch together with all before it, after each of its episodes."""
-        from policyspace.study.sequential import take
+        from policyspace.study.sequential import History, take
 
-        before = status.rounds[-1].tests if status.rounds else []
-        units = take(self.space, data, self.settings["significance"], before, status.total_episodes)
+        rounds = status.rounds
+        first = len(rounds)  # of the rounds at this configuration, without a break
+        while first and same_configuration(rounds[first - 1].configuration, omega):
+            first -= 1
+        history = History(
+            {row["group"]: row for row in rounds[-1].tests} if rounds else {},
+            {row["group"]: row for row in rounds[first - 1].tests} if first else {},
+            [self.demonstrations(number) for number in range(first, len(rounds))],
+            status.total_episodes,
+        )
+        units = take(self.space, data, self.settings["significance"], history)
         selected = tuple(unit.group for unit in units if unit.state == "controlled")
         fell = tuple(name for name in selected if name not in status.selected)
         undecided = tuple(unit.group for unit in units if unit.state == "open")
