@@ -87,8 +87,8 @@ def _falsely(false: Counts) -> str:
     if key is None or not false[key].count:
         return "No feature was selected that was not owned."
     return (
-        f"Selected most often without being owned: {FEATURES[key[2]]} by {WAYS[key[0]]} at n = {key[1]}, of "
-        f"{false[key].count} in {false[key].num_runs} agents."
+        f"Selected most often without being owned: {FEATURES[key[2]]} by {WAYS[key[0]]} at n = {key[1]}, in "
+        f"{false[key].count} of {false[key].num_runs} agents."
     )
 
 

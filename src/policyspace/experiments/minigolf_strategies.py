@@ -149,13 +149,13 @@ def returns_of(records: list[Record]) -> dict[str, np.ndarray]:
 def judge(returns: dict[str, np.ndarray]) -> tuple[Verdict, str]:
     """Both halves of the claim, by 95 % intervals of differences on the same agents.
 
-    (iii) is comparable with (iv) if their difference is not significant or below a twentieth of the oracle's return; it is
-    notably higher than (ii) if the difference is significant and at least that.
+    (iii) is comparable with (iv) unless it is significantly lower, by a twentieth of the oracle's return or more; it is
+    notably higher than (ii) if it is significantly higher, by as much or more.
     """
     notable = NOTABLE * abs(float(returns["oracle"].mean()))
     to_oracle = mean_of(list(returns["identified"] - returns["oracle"]))
     to_full = mean_of(list(returns["identified"] - returns["full"]))
-    comparable = to_oracle.low <= 0 <= to_oracle.high or abs(to_oracle.value) < notable
+    comparable = to_oracle.high >= 0 or to_oracle.value > -notable
     higher = to_full.low > 0 and to_full.value >= notable
     verdict: Verdict = "holds" if comparable and higher else "holds partly" if comparable or higher else "does not hold"
     return verdict, (
