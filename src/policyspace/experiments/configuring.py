@@ -28,6 +28,7 @@ class Configuring:
     totals: tuple[int, ...]  # of all episodes that are paid for
     paper: dict[str, Any]  # the options of the paper's objective
     num_attempts: int  # for each feature, N_conf
+    published_attempts: int  # the same in the paper
     published_learning: dict[str, Any]  # the paper's literal settings of the agent
     story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
     story_episodes: int
@@ -37,7 +38,7 @@ class Configuring:
         """All of them: the parts differ in what one look costs, never in the agents."""
         episodes = self.episodes[:2] if scale.quick else self.episodes
         totals = self.totals[1:2] if scale.quick else self.totals
-        attempts = 1 if scale.quick else self.num_attempts
+        attempts = 1 if scale.quick else self.published_attempts if scale.as_published else self.num_attempts
         designs = ("none", "uniform", "d-optimal") if scale.quick else tuple(COMPARED)
         # As published, the last point of one path is taken whatever the data can say about it.
         objective = self.paper | ({"last_point": True} if scale.as_published else {})
