@@ -141,7 +141,7 @@ def _panel(deviation: float, start: str, records: list[Record]) -> Panel:
     found = curves(records)
     verdict, why = judge(found)
     learning = records[0].setting["learning"]
-    warm = "the better of a fresh start and of warm ones from both neighbours along ω"
+    warm = "the best of fresh starts and of warm ones from both neighbours along ω"
     how = (
         warm
         if "warm" in learning
