@@ -11,7 +11,7 @@ __all__ = ["analyse", "cells", "run"]
 TITLE = "Continuous grid world"
 RUNS = 25
 AUTHORS_HOURS = 25 * 2 * (5.5 / 3 + 0.06)
-"""25 runs of each n: with configuration a third of ≈ 4.5–6.5 h, for ours makes one of three attempts; without ≈ 4 minutes."""
+"""25 runs of each n: configured, one of three attempts of which all cost ≈ 4.5–6.5 h; without configuration ≈ 4 minutes."""
 
 SETTINGS = Configuring(
     experiment="continuous-gridworld",
