@@ -267,7 +267,7 @@ def _independent(features: np.ndarray) -> tuple[list[int], set[int]]:
     columns = (features - features.mean(axis=0))[:, varies]
     num_rows = len(columns)
     # The triangle of a QR decomposition has the dependences of all rows.
-    columns = np.linalg.qr(columns / columns.std(axis=0), mode="r")
+    columns = np.asarray(np.linalg.qr(columns / columns.std(axis=0), mode="r"))
     eigenvalues, vectors = np.linalg.eigh(columns.T @ columns / num_rows)
     involved = np.abs(vectors[:, eigenvalues < COLLINEAR]).max(axis=1, initial=0.0) > 1e-6
     chosen = list(np.flatnonzero(~involved))
