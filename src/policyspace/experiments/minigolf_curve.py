@@ -201,18 +201,19 @@ def draw(
         axes.plot(lengths, average, color=colour, linewidth=2)
         best = int(np.argmax(average))
         axes.plot(lengths[best], average[best], "o", color=colour, markersize=8, zorder=4)
-        near = (0, 9) if agent == "A1" else (0, -15)
         axes.annotate(
-            f"best at {lengths[best]:g}", (lengths[best], average[best]), xytext=near, textcoords="offset points",
-            ha="center", color=colour, fontsize=9,
+            f"best at {lengths[best]:g}", (lengths[best], average[best]), xytext=(5, 9), textcoords="offset points",
+            ha="left", color=colour, fontsize=9,
         )  # fmt: skip
         said = float(np.interp(PAPER[agent], lengths, average))
         axes.plot(PAPER[agent], said, "D", markerfacecolor="white", color=colour, markersize=7, zorder=3)
         if agent in reference:
             axes.plot(*zip(*reference[agent].items(), strict=True), "x", color=colour, markersize=6, zorder=5)
+        # Above and to the right of one line, below and to the left of the other: clear of both, flat or falling.
+        above = agent == "A1"
         axes.annotate(
-            NAMES[agent], (lengths[-1], average[-1]), xytext=(0, 11 if agent == "A1" else -16),
-            textcoords="offset points", ha="right", color=colour, fontsize=9.5, fontweight="bold",
+            NAMES[agent], (7.5, float(np.interp(7.5, lengths, average))), xytext=(6, 12) if above else (-6, -24),
+            textcoords="offset points", ha="left" if above else "right", color=colour, fontsize=9.5, fontweight="bold",
         )  # fmt: skip
     axes.set_ylim(floor, 0.8)
     axes.set_xlim(1, 15)
