@@ -30,7 +30,9 @@ KNOWN_EVERYWHERE = textwrap.dedent(
         x = square(jnp.ones((1500, 1500))).block_until_ready()
         before = busy()
         square(x).block_until_ready()
-        worked = [name for name, ticks in busy().items() if ticks - before.get(name, 0) >= 3]
+        ticks = [after - before.get(name, 0) for name, after in busy().items()]
+        # A thread that talks to a scheduler has its ticks, too, but not a third of the work.
+        worked = [some for some in ticks if some >= max(3, max(ticks) / 3)]
         return {"blas": [i["num_threads"] for i in threadpool_info()], "xla": len(worked)}
 
     def run(setting):
