@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -254,3 +255,13 @@ def test_a_terminal_shows_a_bar_with_the_time_left(tmp_path):
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     assert "a n 10 seed 0: 200.0 s\n" in shown.replace("\r", "")
     assert "1/8" in shown and "about 23 min left" in shown
+
+
+def test_records_of_other_code_are_told_of_and_made_anew_only_when_asked(tmp_path):
+    arguments = ("gridworld", "--runs", 3, "--jobs", 1, "--out", tmp_path / "out")
+    assert "other code" not in run(*arguments) + run(*arguments)
+    with sqlite3.connect(tmp_path / "out" / "records.sqlite") as connection:
+        connection.execute("UPDATE records SET version = '0.0.9+00000000' WHERE setting LIKE '%\"seed\": 1%'")
+    connection.close()
+    assert "1 of the 3 records" in run(*arguments)
+    assert "other code" not in run(*arguments, "--fresh")

@@ -78,6 +78,7 @@ def reproduce(
         cells = _cells(chosen, results)
         if not resume:
             store.forget([cell for own in cells.values() for cell in own])
+        _tell_of_other_code(cells, store, console)
         try:
             _run(cells, store, results, jobs or _cores(), dask, console)
         except KeyboardInterrupt:
@@ -121,6 +122,20 @@ def _run(
 
             queue = [cell for own in cells.values() for cell in own]
             run_cells(queue, store, jobs, finished, console.print, None if cluster is None else cluster.run)
+
+
+def _tell_of_other_code(cells: "dict[str, list[Cell]]", store: "Store", console: "Console") -> None:
+    """Records that are gone on with may come from code that has changed since."""
+    from policyspace.experiments.code_version import code_version
+
+    records = [record for own in cells.values() for record in store.records_of(own)]
+    others = sum(record.version != code_version() for record in records)
+    if others:
+        console.print(
+            f"{others} of the {len(records)} records in {store.path} were made by other code than this "
+            f"({code_version()}) and stay as they are; --fresh makes them anew.",
+            soft_wrap=True,
+        )
 
 
 def _show(console: "Console", panels: "list[Panel]", results: "Results", name: str) -> None:

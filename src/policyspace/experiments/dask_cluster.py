@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-from policyspace import __version__
 from policyspace.errors import InputError
+from policyspace.experiments.code_version import code_version
 from policyspace.experiments.one_cell import ONE_THREAD, Outcome, run_one
 from policyspace.experiments.store import Cell
 
@@ -82,21 +82,17 @@ class DaskCluster:
         except TimeoutError as error:
             raise InputError(f"--dask {self.address}: the cluster has no workers: start some.") from error
         try:
-            versions = set(self._client.run(_version).values())
+            versions = set(self._client.run(code_version).values())
         except ModuleNotFoundError as error:
             raise InputError(
-                f"--dask {self.address}: workers lack policyspace ({error}): install version {__version__} there."
+                f"--dask {self.address}: workers lack policyspace ({error}): install {code_version()} there."
             ) from error
-        if versions != {__version__}:
+        if versions != {code_version()}:
             found = ", ".join(sorted(versions))
             raise InputError(
-                f"--dask {self.address}: expected workers with policyspace {__version__}, found {found}: "
-                "install the same version."
+                f"--dask {self.address}: expected workers with policyspace {code_version()}, found {found}: "
+                "install the same code."
             )
-
-
-def _version() -> str:
-    return __version__
 
 
 def _run_alone(cell: Cell) -> Outcome:

@@ -176,7 +176,7 @@ def _panel(deviation: float, start: str, records: list[Record]) -> Panel:
         verdict=verdict,
         why=f"{why} From {records[0].setting['num_observed']} episodes, A₂'s features were identified exactly in {exact} of "
         f"{len(records)} runs.",
-        figure=draw(returns, means, f"Minigolf, σ_π = {deviation:g}: A₂'s return by how the putter is chosen"),
+        figure=draw(returns, means, f"Minigolf, σ_π = {deviation:g}: A₂'s return by choice of putter"),
         columns=("strategy", "runs", "mean return (95 %)", "putter lengths"),
         rows=[
             (label, str(len(records)), means[name].words, _range(lengths[name])) for name, label in STRATEGIES.items()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from policyspace import __version__
 from policyspace.errors import InputError
+from policyspace.experiments.code_version import code_version
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -85,7 +85,7 @@ class Store:
                 (
                     experiment,
                     setting,
-                    __version__,
+                    code_version(),
                     duration,
                     json.dumps(result, sort_keys=True, allow_nan=False),
                     elapsed,
