@@ -13,9 +13,9 @@ from policyspace.policies import PolicySpace
 
 BLOCK = 5000
 """At most so many episodes are simulated by one thread, one block after the other."""
-SLOTS = 1000
+SLOTS = 500
 """So many of them at a time, few enough to stay in a processor's cache."""
-SEGMENT = 5
+SEGMENT = 2
 """After so many steps, slots whose episodes have ended are given new ones."""
 
 
