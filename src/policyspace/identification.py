@@ -15,6 +15,7 @@ from policyspace.errors import InputError, nearest
 from policyspace.fisher import Dependence, dependences
 from policyspace.likelihood import Likelihood, likelihood_of
 from policyspace.likelihood.chunks import single_threaded_blas
+from policyspace.likelihood.firth import FirthLikelihood
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
 from policyspace.policies.neural import GaussianNetwork, NetworkGroups
 from policyspace.rules import all_supports, one_at_a_time
@@ -109,7 +110,6 @@ def space_and_demonstrations(
     return space, data
 
 
-@single_threaded_blas()
 def simplified(
     space: PolicySpace,
     demonstrations: Demonstrations,
@@ -121,7 +121,22 @@ def simplified(
 ) -> Identification:
     """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni."""
     _check_settings("simplified", significance, correction)
-    likelihood = likelihood_of(space, demonstrations, firth)
+    with single_threaded_blas():
+        likelihood = likelihood_of(space, demonstrations, firth)
+    return simplified_by(likelihood, demonstrations, significance, correction, test, seed)
+
+
+@single_threaded_blas()
+def simplified_by(
+    likelihood: Likelihood,
+    demonstrations: Demonstrations,
+    significance: float = 0.05,
+    correction: Correction = "holm",
+    test: TestName = "auto",
+    seed: int = 0,
+) -> Identification:
+    """Rule 2 from a likelihood that is already made."""
+    firth = isinstance(likelihood, FirthLikelihood)
     verdicts, words = verdicts_by(
         test,
         "simplified",
@@ -134,7 +149,7 @@ def simplified(
         seed,
     )
     settings = {"rule": "simplified", "significance": significance, "firth": firth} | words
-    return answer_of(demonstrations, space, likelihood, verdicts, _dependences(likelihood), settings)
+    return answer_of(demonstrations, likelihood.space, likelihood, verdicts, _dependences(likelihood), settings)
 
 
 @single_threaded_blas()

@@ -12,10 +12,11 @@ from policyspace.configuration.designs import Design, Information, Proposal, Que
 from policyspace.confmdp import Configuration, ConfMDP, Key
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
-from policyspace.identification import combinatorial, simplified
+from policyspace.identification import combinatorial, simplified, simplified_by
 from policyspace.jax_setup import jax
 from policyspace.likelihood import likelihood_of
 from policyspace.likelihood.boltzmann import BoltzmannLikelihood
+from policyspace.likelihood.firth import FirthLikelihood
 from policyspace.likelihood.subsets import COLLINEAR
 from policyspace.policies import BoltzmannLinear, PolicySpace
 from policyspace.trajectories import Trajectories
@@ -107,9 +108,10 @@ class Ledger:
             return simplified(space, data, self.level, "bonferroni")
         part = _independent_part(space, data)
         if part is not None:
-            few = data.num_pairs < FEW * space.num_parameters
-            found = simplified(*part, self.level, "holm", firth=True) if few or _separated(*part) else None
-            if found is not None:
+            likelihood = likelihood_of(*part)
+            if data.num_pairs < FEW * space.num_parameters or likelihood.full.separated:
+                assert isinstance(likelihood, BoltzmannLikelihood)
+                found = simplified_by(FirthLikelihood(likelihood), part[1], self.level, "holm")
                 declared = {g.name for g in space.groups if g.always}
                 shown = {t.group for t in found.tests if t.rejected}
                 return replace(found, core=[name for name in found.core if name in declared | shown])
@@ -234,10 +236,6 @@ def played(space: PolicySpace, data: Demonstrations) -> tuple[PolicySpace, Demon
     if {g.name for g in reduced.groups} != {g.name for g in space.groups}:
         return space, data, []
     return reduced, smaller, [f"never played in this batch: {', '.join(missing)}."]
-
-
-def _separated(space: PolicySpace, data: Demonstrations) -> bool:
-    return bool(likelihood_of(space, data).full.separated)
 
 
 def _independent_part(space: PolicySpace, data: Demonstrations) -> tuple[BoltzmannLinear, Demonstrations] | None:

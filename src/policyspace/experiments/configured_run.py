@@ -1,9 +1,13 @@
 """One agent, looked at in one configuration after another: what a run of the configuration experiments is."""
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from policyspace.configuration import DESIGNS, configure
-from policyspace.confmdp import Configuration, ConfMDP, Key
+from policyspace.confmdp import Configuration, ConfMDP, Key, rollout
 from policyspace.jax_setup import jax
 from policyspace.policies import PolicySpace
 from policyspace.round_record import RoundRecord
@@ -11,24 +15,33 @@ from policyspace.trajectories import Trajectories
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn
 
-_SPACES: dict[str, tuple[ConfMDP, PolicySpace]] = {}
+Learned = Callable[[frozenset[str], Configuration, Key], np.ndarray]
+"""θ of an agent that owns these features and learned in this configuration."""
 
 
+@lru_cache
 def world_and_space(name: str) -> tuple[ConfMDP, PolicySpace]:
     """One world and one space a process, so that what was compiled for them is used again."""
-    if name not in _SPACES:
-        world = make_world(name)
-        _SPACES[name] = world, world.policy_space()
-    return _SPACES[name]
+    world = make_world(name)
+    return world, world.policy_space()
 
 
 def run(setting: dict[str, Any]) -> dict[str, Any]:
+    """One agent that learns as its world's agents do, or as the setting says."""
+    world, space = world_and_space(setting["world"])
+
+    def learned(truth: frozenset[str], configuration: Configuration, key: Key) -> np.ndarray:
+        return learn(world, space, truth, configuration, key, **setting.get("learning", {})).theta
+
+    return looked_at(setting, world, space, learned)
+
+
+def looked_at(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, learned: Learned) -> dict[str, Any]:
     """One agent in a random first configuration, looked at until the rounds or the budget end; α̂ and β̂ of what is found.
 
     The agent learns anew in every configuration. The seed decides controls, first configuration, learning and episodes,
     so that ways of configuring are compared on the same agents; a setting may also name controls and configuration.
     """
-    world, space = world_and_space(setting["world"])
     controls, start, rounds_key = jax.random.split(jax.random.key(setting["seed"]), 3)
     truth = frozenset(setting["controls"]) if "controls" in setting else world.random_controls(controls)
     named = "initial" in setting
@@ -37,8 +50,8 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
 
     def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
         learning, acting = jax.random.split(key)
-        agent = learn(world, space, truth, configuration, learning, **setting.get("learning", {}))
-        return agent.act(world, configuration, acting, num_episodes)
+        theta = learned(truth, configuration, learning)
+        return rollout(world, space, theta, configuration, acting, num_episodes)
 
     rounds = list(
         configure(

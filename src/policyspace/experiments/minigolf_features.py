@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from policyspace.configuration import DESIGNS, configure
-from policyspace.confmdp import Configuration, Key, rollout
+import numpy as np
+
+from policyspace.confmdp import Configuration, Key
 from policyspace.experiments import minigolf_features_panels
-from policyspace.experiments.configured_run import error_rates
+from policyspace.experiments.configured_run import looked_at
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.store import Cell, Record
-from policyspace.jax_setup import jax
-from policyspace.trajectories import Trajectories
 
 TITLE = "Minigolf: random features"
 RUNS = 100
@@ -73,32 +72,14 @@ def _cell(
 def run(setting: dict[str, Any]) -> dict[str, Any]:
     """A golfer with random features, seen first with a random putter, then with those that the design asks for.
 
-    Each feature is owned with probability ½, the constant always. The golfer learns anew with every putter. The seed decides
-    features, first putter, learning and episodes, so that ways of configuring are compared on the same golfers.
+    Each feature is owned with probability ½, the constant always; the golfer learns anew with every putter.
     """
     learning = setting["learning"]
-    world, space = golf(deviation_of(learning))
-    controls, start, rounds_key = jax.random.split(jax.random.key(setting["seed"]), 3)
-    truth = world.random_controls(controls)
 
-    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
-        learning_key, acting = jax.random.split(key)
-        theta = learned(learning, sorted(truth), float(configuration["putter_length"]), learning_key)
-        return rollout(world, space, theta, configuration, acting, num_episodes)
+    def with_putter(truth: frozenset[str], configuration: Configuration, key: Key) -> np.ndarray:
+        return learned(learning, sorted(truth), float(configuration["putter_length"]), key)
 
-    *_, last = configure(
-        world, observe, rounds_key, space, "simplified", setting["significance"],
-        DESIGNS[setting["design"]](**setting["design_options"]), setting.get("num_episodes", 100),
-        setting["num_attempts"], setting.get("budget"), world.random_configuration(start), setting["paper_rule"],
-    )  # fmt: skip
-    selected = {name for name in last.selected if name in world.feature_names}
-    return {
-        "truth": sorted(truth),
-        "selected": sorted(selected),
-        "num_rounds": last.number + 1,
-        "total_episodes": last.total_episodes,
-        **error_rates(truth, selected, world.feature_names),
-    }
+    return looked_at(setting, *golf(deviation_of(learning)), with_putter)
 
 
 def analyse(records: list[Record]) -> list[Panel]:
