@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyspace import Demonstrations, GaussianLinear, likelihood_of
-from policyspace.likelihood.subsets import BREADTH, popcounts, ranks_of_all, residual_blocks
+from policyspace.likelihood.subsets import BREADTH, popcounts, residual_blocks
 
 
 def residual_of(x, y, columns):
@@ -59,23 +59,6 @@ def test_more_groups_than_go_breadth_first():
     for mask in [0, 1, 2**size - 1, 1 << BREADTH, 3 << BREADTH, *rng.integers(0, 2**size, 200).tolist()]:
         chosen = [g for g in range(size) if mask >> g & 1]
         assert found[mask] == pytest.approx(residual_of(x, y, chosen)[0, 0], rel=1e-10)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.lists(st.integers(1, 3), min_size=1, max_size=5), st.integers(0, 2))
-def test_ranks_of_all_supports(seed, sizes, num_always):
-    rng = np.random.default_rng(seed)
-    p = sum(sizes) + num_always
-    x = rng.normal(size=(30, max(1, p - 2))) @ rng.integers(-2, 3, (max(1, p - 2), p))
-    groups, start = [], num_always
-    for size in sizes:
-        groups.append(list(range(start, start + size)))
-        start += size
-    scale = np.where(x.any(axis=0), np.sqrt((x**2).sum(axis=0)), 1.0)
-    found = ranks_of_all((x / scale).T @ (x / scale), groups)
-    for mask in range(2 ** len(sizes)):
-        columns = members(groups, list(range(num_always)), mask)
-        assert found[mask] == (np.linalg.matrix_rank(x[:, columns], tol=1e-8) if columns else 0)
 
 
 def test_popcounts():

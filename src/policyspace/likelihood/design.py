@@ -6,7 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from policyspace.likelihood.chunks import sum_over_chunks
-from policyspace.likelihood.subsets import COLLINEAR, popcounts, ranks_of_all
+from policyspace.likelihood.subsets import COLLINEAR, popcounts
+from policyspace.likelihood.triangular import residuals_of_all
 from policyspace.policies.base import ExponentialFamily
 
 
@@ -40,6 +41,12 @@ class Design:
         self._inverse_scale = np.where(real, 1.0 / self.scale, 0.0)
         self.correlation = self.second_moment / self.total_weight / np.outer(self.scale, self.scale)
         self.correlation[self.constant] = self.correlation[:, self.constant] = 0.0
+        eigenvalues, vectors = np.linalg.eigh(self.correlation)
+        self.resolve(np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T, COLLINEAR**0.5)
+
+    def resolve(self, factor: np.ndarray, resolution: float) -> None:
+        """Judge ranks by a factor [·, q'] of the correlations and the smallest singular value that counts in it."""
+        self.factor, self.resolution = factor, resolution
         self.rank = lru_cache(maxsize=None)(self._rank)
 
     def standardise(self, features: np.ndarray) -> np.ndarray:
@@ -70,9 +77,9 @@ class Design:
 
     def _rank(self, columns: frozenset[int]) -> int:
         """The rank of a set of feature columns, beside the intercept."""
-        chosen = sorted(columns)
-        eigenvalues = np.linalg.eigvalsh(self.correlation[np.ix_(chosen, chosen)]) if chosen else np.empty(0)
-        return int((eigenvalues > COLLINEAR).sum())
+        if not columns:
+            return 0
+        return int((np.linalg.svd(self.factor[:, sorted(columns)], compute_uv=False) > self.resolution).sum())
 
     @property
     def full_rank(self) -> bool:
@@ -95,9 +102,10 @@ class Design:
             return q * self.num_rows - sum(sizes) + popcounts(sizes)
         p = len(self.mean)
         moved = [[i // q * p + i % q - self.intercept for i in group] for group in groups]
-        return self.intercept * self.num_rows + ranks_of_all(np.kron(np.eye(self.num_rows), self.correlation), moved)
+        rows = np.kron(np.eye(self.num_rows), self.factor)
+        return self.intercept * self.num_rows + residuals_of_all(rows, moved, 0, self.resolution)[1]
 
     def null_space(self) -> np.ndarray:
         """The combinations [q', r] of standardised feature columns that vanish on these states."""
-        eigenvalues, vectors = np.linalg.eigh(self.correlation)
-        return vectors[:, eigenvalues <= COLLINEAR]
+        _, singular, vectors = np.linalg.svd(self.factor)
+        return vectors[np.append(singular, np.zeros(len(vectors) - len(singular))) <= self.resolution].T

@@ -7,12 +7,19 @@ from policyspace.likelihood.base import Fit, LinearLikelihood
 from policyspace.likelihood.chunks import sum_over_chunks
 from policyspace.likelihood.design import Design
 from policyspace.likelihood.law import ChiSquare, ReferenceLaw, WilksLambda
-from policyspace.likelihood.subsets import COLLINEAR, residual_blocks
+from policyspace.likelihood.subsets import residual_blocks
+from policyspace.likelihood.triangular import residuals_of_all, triangular_factor
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
 
 EXACT = 1e-12
 """The share of the actions' variance below which a residual is rounding rather than noise."""
+
+RESOLUTION = 1e-9
+"""The smallest part of a standardised column that counts as its own, where rows are decomposed themselves."""
+
+NEGLIGIBLE = 1e-5
+"""The error of λ that the rounding of a moment matrix may cause before the rows themselves are decomposed."""
 
 
 class GaussianLikelihood(LinearLikelihood):
@@ -39,21 +46,37 @@ class GaussianLikelihood(LinearLikelihood):
             self._center = mean - shift @ self.design.mean
         self._shift = shift
 
-        def moments_of(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            """[[ΦᵀΦ, Φᵀa], [aᵀΦ, aᵀa]] of standardised features and centred actions, a known fixed part taken off."""
+        def centred(rows: slice) -> np.ndarray:
+            """Standardised features and actions, a known fixed part and the means taken off."""
             x = self.design.standardise(features[rows])[:, self._intercept :]
-            joint = np.hstack([x, actions[rows] - features[rows] @ shift.T - self._center])
+            return np.hstack([x, actions[rows] - features[rows] @ shift.T - self._center])
+
+        def moments_of(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+            """[[ΦᵀΦ, Φᵀa], [aᵀΦ, aᵀa]] of standardised features and centred actions."""
+            joint = centred(rows)
             weighted = joint if weights is None else joint * weights[rows, None]
             return joint.T @ weighted, weighted.sum(axis=0)
+
+        def with_constant(rows: slice) -> np.ndarray:
+            joint = centred(rows)
+            if space.intercept:  # in front, where a decomposition takes it off exactly
+                joint = np.hstack([np.ones((len(joint), 1)), joint])
+            return joint if weights is None else joint * np.sqrt(weights[rows, None])
 
         moments, rest = sum_over_chunks(moments_of, len(features), 65536)
         if space.intercept:  # what rounding left of the means
             moments = moments - np.outer(rest, rest) / self.total_weight
             self._center = self._center + rest[len(self.design.mean) :] / self.total_weight
         self._whole_columns = all(self._holds_whole_columns(g.indices) for g in space.groups)
+        self._well_conditioned = self._rounding(moments) < NEGLIGIBLE
+        if self._well_conditioned:
+            factor = np.linalg.cholesky(moments).T
+        else:
+            factor = triangular_factor(with_constant, len(features))[self._intercept :, self._intercept :]
+            self._sharpen(factor)
         if space.estimated:
-            self._check_estimable(moments)
-        self._matrix, self._num_responses = self._quadratic(moments)
+            self._check_estimable()
+        self._factor, self._num_responses = self._quadratic(factor)
         if space.estimated:
             self._check_noise()
         else:
@@ -61,12 +84,28 @@ class GaussianLikelihood(LinearLikelihood):
         self.law: ReferenceLaw = self._law()
         self.full = self.fit(space.everything)
 
+    def _rounding(self, moments: np.ndarray) -> float:
+        """A bound on the error of any λ made from the moment matrix: its rounding over its smallest eigenvalue."""
+        scale = np.sqrt(np.diag(moments))
+        if not scale.all():
+            return np.inf
+        smallest = float(np.linalg.eigvalsh(moments / np.outer(scale, scale))[0])
+        p = len(self.design.mean)
+        squares = 0.0 if self.space.estimated else float(np.sum(self.space.precision * moments[p:, p:]))
+        return np.finfo(float).eps * max(self.total_weight, squares) / max(smallest, np.finfo(float).tiny)
+
+    def _sharpen(self, factor: np.ndarray) -> None:
+        """Let the design judge ranks by the rows' own decomposition, as finely as the rounding of its means allows."""
+        p, design = len(self.design.mean), self.design
+        offset = float(np.max(np.abs(design.mean) / design.scale, initial=0.0, where=~design.constant))
+        design.resolve(factor[:, :p] / np.sqrt(self.total_weight), max(RESOLUTION, 8 * np.finfo(float).eps * offset))
+
     def _holds_whole_columns(self, indices: tuple[int, ...]) -> bool:
         q = len(self.space.column_names)
         columns = {i % q for i in indices}
         return len(indices) == self._k * len(columns)
 
-    def _check_estimable(self, moments: np.ndarray) -> None:
+    def _check_estimable(self) -> None:
         if not self._whole_columns:
             raise InputError(
                 "groups of single parameters with an estimated covariance have no exact test for several actions: "
@@ -81,7 +120,8 @@ class GaussianLikelihood(LinearLikelihood):
 
     def _check_noise(self) -> None:
         """What the features leave of the actions must be more than rounding, in every direction."""
-        spread = np.sqrt(np.diag(self._matrix)[-self._k :] + self.total_weight * (EXACT * self._center) ** 2)
+        squares = np.sum(self._factor[:, -self._k :] ** 2, axis=0)
+        spread = np.sqrt(squares + self.total_weight * (EXACT * self._center) ** 2)
         spread[spread == 0] = 1.0
         unit = self._residual(list(range(len(self.design.mean)))) / np.outer(spread, spread)
         if np.diag(unit).min() < EXACT:
@@ -98,29 +138,23 @@ class GaussianLikelihood(LinearLikelihood):
 
     def _check_rounding(self) -> None:
         """λ is a difference of sums as large as aᵀΣ⁻¹a: their rounding must be small beside a critical value."""
-        total = float(np.trace(self._matrix[-self._num_responses :, -self._num_responses :]))
+        total = float(np.sum(self._factor[:, -self._num_responses :] ** 2))
         if np.finfo(float).eps * total > 0.1:
             raise InputError(
                 f"the covariance is so small beside the actions (their squares add up to {total:.1g} variances) that "
                 "rounding would decide: check its units, or leave it out to estimate it."
             )
 
-    def _quadratic(self, moments: np.ndarray) -> tuple[np.ndarray, int]:
-        """The moment matrix with responses so that the deviance is its trace (or n log det, if estimated)."""
+    def _quadratic(self, factor: np.ndarray) -> tuple[np.ndarray, int]:
+        """[A, b] with responses b so that the deviance is the squared length of b − Aθ (or n log det, if estimated)."""
         p = len(self.design.mean)
+        if self.space.estimated:
+            return factor, self._k
+        whiten = np.linalg.inv(np.linalg.cholesky(self.space.covariance))
+        responses = factor[:, p:] @ whiten.T
         if self._whole_columns:
-            matrix = moments.copy()
-            if not self.space.estimated:
-                whiten = np.linalg.inv(np.linalg.cholesky(self.space.covariance))
-                matrix[:, p:] = matrix[:, p:] @ whiten.T
-                matrix[p:, :] = whiten @ matrix[p:, :]
-            return matrix, self._k
-        precision = self.space.precision
-        matrix = np.empty((self._k * p + 1, self._k * p + 1))
-        matrix[:-1, :-1] = np.kron(precision, moments[:p, :p])
-        matrix[-1, :-1] = matrix[:-1, -1] = (precision @ moments[p:, :p]).ravel()
-        matrix[-1, -1] = np.sum(precision * moments[p:, p:])
-        return matrix, 1
+            return np.hstack([factor[:, :p], responses]), self._k
+        return np.hstack([np.kron(whiten, factor[:, :p]), responses.T.reshape(-1, 1)]), 1
 
     def _law(self) -> ReferenceLaw:
         if not self.space.estimated:
@@ -156,11 +190,22 @@ class GaussianLikelihood(LinearLikelihood):
             return self.space.precision
         return np.linalg.pinv(self._residual(list(range(len(self.design.mean)))) / self.design.total_weight)
 
+    def _solve(self, columns: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The least-squares weights of some columns, the shortest where they are collinear, and what they leave over."""
+        responses = self._factor[:, -self._num_responses :]
+        if not columns:
+            return np.zeros((0, self._num_responses)), responses
+        own = self._factor[:, columns]
+        length = np.sqrt((own**2).sum(axis=0))
+        length[length == 0] = 1.0
+        left, singular, right = np.linalg.svd(own / length, full_matrices=False)
+        kept = singular > self.design.resolution
+        beta = right[kept].T @ ((left[:, kept].T @ responses) / singular[kept, None]) / length[:, None]
+        return beta, responses - own @ beta
+
     def _residual(self, columns: list[int]) -> np.ndarray:
-        p = len(self._matrix) - self._num_responses
-        x, xy, yy = self._matrix[:p, :p], self._matrix[:p, p:], self._matrix[p:, p:]
-        beta = _solve(x[np.ix_(columns, columns)], xy[columns])
-        return yy - xy[columns].T @ beta
+        rest = self._solve(columns)[1]
+        return rest.T @ rest
 
     def residual_moments(self, support: Support) -> np.ndarray:
         """Σ (a − weights·φ)(a − weights·φ)ᵀ at the fit inside Θ_I [k, k], where the covariance is estimated."""
@@ -180,15 +225,13 @@ class GaussianLikelihood(LinearLikelihood):
     def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
         """Weighted least squares on the free columns, in closed form: a start changes nothing."""
         space = self.space
-        p = len(self._matrix) - self._num_responses
         columns = sorted(
             c for i, g in enumerate(space.groups) if g.always or i in support for c in self._coordinates(g.indices)
         )
-        x, xy, yy = self._matrix[:p, :p], self._matrix[:p, p:], self._matrix[p:, p:]
-        beta = np.zeros((p, self._num_responses))
-        beta[columns] = _solve(x[np.ix_(columns, columns)], xy[columns])
-        residual = yy - xy.T @ beta
-        gradient = xy[columns] - x[columns] @ beta
+        beta = np.zeros((self._factor.shape[1] - self._num_responses, self._num_responses))
+        beta[columns], rest = self._solve(columns)
+        residual = rest.T @ rest
+        gradient = self._factor[:, columns].T @ rest
         deviance = float(self._deviance(residual[np.triu_indices(self._num_responses)][:, None])[0])
         theta = self._raw_theta(beta, support)
         total = self.design.total_weight
@@ -218,27 +261,15 @@ class GaussianLikelihood(LinearLikelihood):
 
     def statistics_of_all(self, groups: list[int]) -> np.ndarray:
         """λ_I for every support of the given groups [2^D], all others free: bit g says whether groups[g] is in."""
-        p = len(self._matrix) - self._num_responses
-        scale = np.ones(len(self._matrix))
-        scale[:p] = np.sqrt(np.maximum(np.diag(self._matrix)[:p], np.finfo(float).tiny))
-        scaled = self._matrix / np.outer(scale, scale)
-        blocks = residual_blocks(
-            scaled, [self._coordinates(self.space.groups[g].indices) for g in groups], self._num_responses
-        )
+        length = np.sqrt((self._factor**2).sum(axis=0))
+        length[length == 0] = 1.0
+        length[-self._num_responses :] = 1.0
+        scaled = self._factor / length
+        columns = [self._coordinates(self.space.groups[g].indices) for g in groups]
+        if self._well_conditioned:
+            blocks = residual_blocks(scaled.T @ scaled, columns, self._num_responses)
+        else:
+            blocks, _ = residuals_of_all(scaled, columns, self._num_responses, self.design.resolution)
         deviance = self._deviance(blocks)
         deviance -= deviance.min()  # the full support's, up to rounding
         return deviance
-
-
-def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The least-squares solution; the shortest one where columns are collinear."""
-    if not len(matrix):
-        return np.zeros_like(right)
-    scale = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
-    unit = matrix / np.outer(scale, scale)
-    eigenvalues, vectors = np.linalg.eigh(unit)
-    kept = eigenvalues > COLLINEAR
-    solution = vectors[:, kept] @ ((vectors[:, kept].T @ (right / scale[:, None])) / eigenvalues[kept, None])
-    if kept.all():  # one step of refinement brings the Gram matrix's rounding down
-        solution += np.linalg.solve(unit, (right - matrix @ (solution / scale[:, None])) / scale[:, None])
-    return solution / scale[:, None]

@@ -84,20 +84,3 @@ def popcounts(sizes: Sequence[int]) -> np.ndarray:
     for size in sizes:
         total = np.concatenate([total, total + np.int32(size)])
     return total
-
-
-def ranks_of_all(correlation: np.ndarray, groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """The rank of the columns of every support [2^D], columns in no group counted as in."""
-    grouped = {i for group in groups for i in group}
-    always = [i for i in range(len(correlation)) if i not in grouped]
-    order = [*always, *(i for group in groups for i in group)]
-    moments, ranks = correlation[np.ix_(order, order)][:, :, None], np.zeros(1, dtype=np.int32)
-    for _ in always:
-        moments, ranks = _eliminate(moments), ranks + (moments[0, 0] > COLLINEAR)
-    for group in groups:
-        inside, inside_ranks = moments, ranks
-        for _ in group:
-            inside, inside_ranks = _eliminate(inside), inside_ranks + (inside[0, 0] > COLLINEAR)
-        moments = np.concatenate([moments[len(group) :, len(group) :], inside], axis=2)
-        ranks = np.concatenate([ranks, inside_ranks])
-    return ranks
