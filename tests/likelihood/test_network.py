@@ -8,10 +8,11 @@ from scipy.optimize import least_squares, minimize
 
 from policyspace.demonstrations import Demonstrations
 from policyspace.errors import InputError
-from policyspace.likelihood import likelihood_of
+from policyspace.likelihood import likelihood_of, shallow_rows
 from policyspace.likelihood.levenberg import climb
-from policyspace.likelihood.network import NetworkLikelihood
-from policyspace.likelihood.network_rows import BoltzmannRows, GaussianRows, Inputs, NetworkRows
+from policyspace.likelihood.network import NetworkLikelihood, rows_kind
+from policyspace.likelihood.network_rows import GaussianRows, Inputs, NetworkRows, solve_scaled
+from policyspace.likelihood.shallow_rows import ShallowRows
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork
 
@@ -40,8 +41,7 @@ def data_of(space, n=400, seed=0, unused=("idle",)):
 
 
 def rows_of(space, data, weights=None):
-    kind = BoltzmannRows if isinstance(space, BoltzmannNetwork) else GaussianRows
-    return kind(space, Inputs.of(data.features, weights).standardise(data.features), data.actions, weights)
+    return rows_kind(space)(space, Inputs.of(data.features, weights).standardise(data.features), data.actions, weights)
 
 
 @pytest.mark.parametrize("space", [gaussian(), gaussian((3, 2)), gaussian((3,), activation="relu"), boltzmann((3, 2))])
@@ -84,14 +84,58 @@ def test_the_gauss_newton_matrix_is_the_mean_outer_product_of_scores():
     assert abs(fisher[0, 1] - expected) < 6 * error
 
 
-def test_one_hidden_layer_has_the_gram_matrix_of_the_general_case():
-    space = gaussian()
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("prior", [0.0, 0.7])
+def test_one_hidden_layer_is_the_general_case(activation, weighted, prior):
+    """Value, solved output layer, gradient and Gram matrix, with whole inputs, single weights and an output fixed."""
+    space = gaussian(activation=activation)
     theta, data = data_of(space)
-    weights = np.random.default_rng(5).uniform(0.5, 2.0, data.num_pairs)
-    rows, free = rows_of(space, data, weights), space.free(frozenset({0, 2}))
-    point = rows.at(np.where(free, theta, 0.0), free, np.zeros(len(theta)))
-    for fast, general in zip(rows.system(point, free), NetworkRows.system(rows, point, free), strict=True):
-        np.testing.assert_allclose(fast, general, rtol=1e-10, atol=1e-9)
+    weights = np.random.default_rng(5).uniform(0.5, 2.0, data.num_pairs) if weighted else None
+    fast = rows_of(space, data, weights)
+    assert isinstance(fast, ShallowRows)
+    general = GaussianRows(space, fast.x, fast.actions, weights)
+    precision = np.full(len(theta), prior)
+    theta[0] = 300.0  # a unit that saturates
+    for without in ([], [0, 3, 6], [1, len(theta) - 1], [len(theta) - 4]):
+        free = np.ones(len(theta), bool)
+        free[without] = False
+        points = [rows.at(np.where(free, theta, 0.1), free, precision) for rows in (fast, general)]
+        assert points[0].value == pytest.approx(points[1].value, rel=1e-12)
+        np.testing.assert_allclose(points[0].theta, points[1].theta, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(fast.output_score(points[0]), general.output_score(points[1]), atol=1e-8)
+        expected = NetworkRows.system(general, points[1], free)
+        for found, other in zip(fast.system(points[0], free), expected, strict=True):
+            np.testing.assert_allclose(found, other, rtol=1e-9, atol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_steering_by_some_rows_keeps_value_and_gradient_of_all(weighted, monkeypatch):
+    space = gaussian()
+    theta, data = data_of(space, 1000)
+    weights = np.random.default_rng(5).uniform(0.5, 2.0, 1000) if weighted else None
+    exact, everything, flat = rows_of(space, data, weights), np.ones(len(theta), bool), np.zeros(len(theta))
+    monkeypatch.setattr(shallow_rows, "STEERING", 300)
+    some = rows_of(space, data, weights)
+    point = some.at(theta, everything, flat)
+    gradient, gram = some.system(point, everything, steering=True)
+    np.testing.assert_allclose(gradient, exact.system(point, everything)[0], rtol=1e-12, atol=1e-9)
+    few = exact.sample(np.arange(0, 1000, 4))  # the fewest regular ones that are at most 300
+    matrix = few.system(few.at(point.theta, ~everything, flat), everything)[1]
+    factor = 4.0 if weights is None else weights.sum() / weights[::4].sum()
+    np.testing.assert_allclose(gram, factor * matrix, rtol=1e-9, atol=1e-7)
+    peaks = [climb(rows, theta, everything, np.ones(len(theta)), 1e-9, 500) for rows in (some, exact)]
+    assert peaks[0].value == pytest.approx(peaks[1].value, abs=1e-6)
+    assert peaks[0].gradient_norm < 1e-2
+
+
+def test_scaled_solutions_of_good_and_of_singular_systems():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 9)) * 10.0 ** np.arange(5)[:, None]
+    matrix, right = root @ root.T, rng.normal(size=(5, 2))
+    np.testing.assert_allclose(matrix @ solve_scaled(matrix, right, 0.0), right, atol=1e-9)
+    twins = np.ones((2, 2))  # two units that are alike share their weight
+    np.testing.assert_allclose(solve_scaled(twins, np.ones(2), 1e-13), [0.5, 0.5], rtol=1e-2)
 
 
 def test_variable_projection_ends_on_peaks_of_scipys_least_squares():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policyspace.likelihood.network_rows import GaussianRows, NetworkRows
+from policyspace.likelihood.network_rows import TINY, GaussianRows, NetworkRows, solve_scaled
 
 TOLERANCE = 0.02
 """A climb ends when it gains less log-likelihood than this in `PATIENCE` steps: far less than restarts differ by."""
@@ -44,21 +44,24 @@ def climb(
     gradient = np.zeros_like(scale)
     stuck = False
     while len(gains) < max_steps and not stuck:
-        gradient, gram = rows.system(point, free)
+        gradient, gram = rows.system(point, free, steering=True)
         gradient = gradient - (precision * point.theta)[free]
-        gram[np.diag_indices_from(gram)] += precision[free]
+        diagonal = gram.diagonal() + precision[free]
         # Never below the largest seen: a unit that saturates must not run away.
-        scale = np.maximum(scale, np.diag(gram))
+        scale = np.maximum(scale, diagonal)
+        damped_scale = np.where(damped, np.maximum(scale, 1e-8 * scale.max(initial=0.0)), 0.0)
         stuck = True
         for _ in range(12):
-            step = _solve(gram, np.where(damped, damping * np.maximum(scale, 1e-8 * scale.max()), 0.0), gradient)
+            gram.flat[:: len(gram) + 1] = diagonal + damping * damped_scale
+            step = solve_scaled(gram, gradient, 1e-12)
             trial = point.theta.copy()
             trial[free] += step
             proposal = rows.at(trial, free, precision)
             gain = proposal.value - point.value
-            promised = float(step @ gradient - 0.5 * step @ gram @ step)
+            # The model without the damping: step @ gradient − ½ step @ gram @ step, as the step solves the damped system.
+            promised = 0.5 * float(step @ (gradient + damping * damped_scale * step))
             if gain > 0 and np.isfinite(proposal.value):
-                ratio = gain / max(promised, np.finfo(float).tiny)
+                ratio = gain / max(promised, TINY)
                 damping *= max(1 / 3, 1 - (2 * min(ratio, 2.0) - 1) ** 3)
                 damping, growth, stuck = max(damping, 1e-12), 2.0, False
                 point = proposal
@@ -79,11 +82,3 @@ def _damped(rows: NetworkRows, free: np.ndarray) -> np.ndarray:
     if isinstance(rows, GaussianRows):
         mask[rows.last] = False
     return mask[free]
-
-
-def _solve(gram: np.ndarray, damping: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    matrix = gram + np.diag(damping)
-    scale = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
-    unit = matrix / np.outer(scale, scale)
-    unit[np.diag_indices_from(unit)] += 1e-12
-    return np.linalg.solve(unit, gradient / scale) / scale

@@ -13,6 +13,7 @@ from policyspace.likelihood.chunks import num_workers, single_threaded_blas
 from policyspace.likelihood.law import ChiSquare
 from policyspace.likelihood.levenberg import TOLERANCE, Peak, climb
 from policyspace.likelihood.network_rows import BoltzmannRows, GaussianRows, Inputs, NetworkRows
+from policyspace.likelihood.shallow_rows import ShallowRows
 from policyspace.policies.groups import Support
 from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork, Network
 
@@ -63,8 +64,7 @@ class NetworkLikelihood(Likelihood):
         self.total_weight = float(len(features) if weights is None else weights.sum())
         self.diverging = np.zeros(space.num_parameters, dtype=bool)
         self.inputs = Inputs.of(features, weights)
-        kind = BoltzmannRows if isinstance(space, BoltzmannNetwork) else GaussianRows
-        self.rows: NetworkRows = kind(space, self.inputs.standardise(features), actions, weights)
+        self.rows: NetworkRows = rows_kind(space)(space, self.inputs.standardise(features), actions, weights)
         self._fixed = self.inputs.to_standardised(space, space.fixed)
         self._flat = np.zeros(space.num_parameters)  # the precision of no prior at all
         self._effort = effort  # for every support; by default a little more for the full one
@@ -295,6 +295,13 @@ class NetworkLikelihood(Likelihood):
 
     def _unit_names(self, depth: int, width: int) -> list[str]:
         return [f"unit_{depth}_{i}" if len(self.space.hidden) > 1 else f"unit_{i}" for i in range(width)]
+
+
+def rows_kind(space: Network) -> type[NetworkRows]:
+    """What sums over rows for a network."""
+    if isinstance(space, BoltzmannNetwork):
+        return BoltzmannRows
+    return ShallowRows if len(space.hidden) == 1 else GaussianRows
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,14 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork, Network
 
 CHUNK = 1024
 """Rows whose Jacobian is held at once: it stays in the cache."""
+
+TINY = float(np.finfo(float).tiny)
 
 
 @final
@@ -54,7 +57,22 @@ class Point:
 
     theta: np.ndarray
     value: float
-    values: list[np.ndarray]  # of every layer, from the inputs to the output
+    values: list[np.ndarray]  # of every layer, from the inputs to the output, or what stands for them
+
+
+def solve_scaled(matrix: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
+    """matrix⁻¹ right [f] or [f, k] for a positive semi-definite matrix, its diagonal first scaled to one.
+
+    Units that are dead or alike leave it singular: a rounding-sized ridge picks one of the solutions.
+    """
+    scale = np.sqrt(np.maximum(matrix.diagonal(), TINY))
+    unit = matrix / scale / scale[:, None]
+    unit.flat[:: len(unit) + 1] += ridge
+    scaled = (right.T / scale).T
+    _, found, failed = dposv(unit, scaled)
+    if failed:
+        found = np.linalg.solve(unit, scaled)
+    return np.asarray((found.T / scale).T)
 
 
 class NetworkRows(ABC):
@@ -89,8 +107,11 @@ class NetworkRows(ABC):
     def metric(self, output: np.ndarray) -> np.ndarray:
         """−E ∂²log π/∂z² [k, k], or one a row [n, k, k]."""
 
-    def system(self, point: Point, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∇ log L [f] and the Gauss–Newton matrix Σ JᵀCJ [f, f] on the free coordinates, J = ∂z/∂θ."""
+    def system(self, point: Point, free: np.ndarray, steering: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """∇ log L [f] and the Gauss–Newton matrix Σ JᵀCJ [f, f] on the free coordinates, J = ∂z/∂θ.
+
+        Where the matrix is only to steer a step by, `steering`, a family may estimate it.
+        """
         where = np.flatnonzero(free)
         gradient, gram = np.zeros(len(where)), np.zeros((len(where), len(where)))
         score = self.output_score(point)
@@ -120,7 +141,6 @@ class NetworkRows(ABC):
         return np.concatenate(parts[::-1], axis=-1)
 
 
-@final
 class GaussianRows(NetworkRows):
     """Least squares in the metric Σ⁻¹: the linear output layer is solved exactly wherever the inner weights go."""
 
@@ -138,10 +158,8 @@ class GaussianRows(NetworkRows):
         residual = self.actions - output
         square = np.sum((residual @ self.space.precision) * residual, axis=1)
         total = square.sum() if self.weights is None else self.weights @ square
-        count = len(self) if self.weights is None else self.weights.sum()
-        constant = count * np.linalg.slogdet(2 * np.pi * self.space.covariance)[1]
         penalty = 0.5 * float(precision @ theta**2)
-        return Point(theta, -0.5 * float(total + constant) - penalty, [*values, output])
+        return Point(theta, -0.5 * (float(total) + self._constant) - penalty, [*values, output])
 
     def _solve_output(
         self, theta: np.ndarray, free: np.ndarray, moments: np.ndarray, cross: np.ndarray, precision: np.ndarray
@@ -150,19 +168,20 @@ class GaussianRows(NetworkRows):
         if not free.any():
             return
         ridge = precision[self.last]
+        if free.all() and not ridge.any():  # then every action is a regression of its own, whatever Σ
+            theta[self.last] = solve_scaled(moments, cross, 1e-13).T
+            return
         flat = free.ravel()
         fixed = np.where(free, 0.0, theta[self.last])
         right = (self.space.precision @ (cross.T - fixed @ moments)).ravel()[flat]
         quadratic = np.kron(self.space.precision, moments)[np.ix_(flat, flat)] + np.diag(ridge.ravel()[flat])
-        # Units that are dead or alike leave the matrix singular: a rounding-sized ridge picks one of the solutions.
-        scale = np.sqrt(np.maximum(np.diag(quadratic), np.finfo(float).tiny))
-        unit = quadratic / np.outer(scale, scale) + 1e-13 * np.eye(len(scale))
-        theta[self.last[free]] = np.linalg.solve(unit, right / scale) / scale
+        theta[self.last[free]] = solve_scaled(quadratic, right, 1e-13)
 
     @cached_property
-    def _columns(self) -> np.ndarray:
-        """The inputs and the constant, transposed [q+1, n]."""
-        return np.vstack([self.x.T, np.ones(len(self))])
+    def _constant(self) -> float:
+        """What no θ can change: n·log det 2πΣ."""
+        count = len(self) if self.weights is None else float(self.weights.sum())
+        return count * float(np.linalg.slogdet(2 * np.pi * self.space.covariance)[1])
 
     def output_score(self, point: Point) -> np.ndarray:
         """Σ⁻¹(a − z), times the row's weight."""
@@ -172,44 +191,6 @@ class GaussianRows(NetworkRows):
     def metric(self, output: np.ndarray) -> np.ndarray:
         """Σ⁻¹, whatever the state."""
         return self.space.precision
-
-    def system(self, point: Point, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One hidden layer needs one Gram matrix of [h'⊗x, h, 1], whatever the number of actions."""
-        if len(self.layers) != 2:
-            return super().system(point, free)
-        w, b = self.layers[0]
-        inner, output_weights = np.hstack([w, b[:, None]]), point.theta[self.layers[1][0]]
-        used = np.flatnonzero(free[inner].any(axis=0))  # inputs that are not controlled need no columns
-        units, columns, k = len(b), len(used), len(self.space.row_names)
-        score = self.output_score(point)
-        size = units * columns
-        moments, gradient = np.zeros((size + units + 1, size + units + 1)), np.zeros((units, columns))
-        for start in range(0, len(self), CHUNK):
-            rows = slice(start, start + CHUNK)
-            x, h = self._columns[used, rows], np.ascontiguousarray(point.values[1][rows].T)
-            slope = self.space.slope(h)
-            block = np.empty((size + units + 1, h.shape[1]))  # rows along the fast axis: long loops
-            np.multiply(slope[:, None, :], x[None], out=block[:size].reshape(units, columns, -1))
-            block[size:-1], block[-1] = h, 1.0
-            gradient += ((output_weights.T @ score[rows].T) * slope) @ x.T
-            if self.weights is not None:
-                block *= np.sqrt(self.weights[rows])
-            moments += block @ block.T
-        pull = self.space.precision @ output_weights  # [k, units]
-        coupling = output_weights.T @ pull
-        gram = np.empty((size + k * (units + 1), size + k * (units + 1)))
-        gram[:size, :size] = moments[:size, :size] * np.kron(coupling, np.ones((columns, columns)))
-        cross = pull.T[:, None, :, None] * moments[:size, size:].reshape(units, columns, 1, units + 1)
-        gram[:size, size:] = cross.reshape(size, -1)
-        gram[size:, :size] = gram[:size, size:].T
-        gram[size:, size:] = np.kron(self.space.precision, moments[size:, size:])
-        order = np.concatenate([inner[:, used].ravel(), self.last.ravel()])
-        basis = np.hstack([point.values[1], np.ones((len(self), 1))])
-        slopes = np.concatenate([gradient.ravel(), (score.T @ basis).ravel()])
-        place = np.full(len(point.theta), -1)
-        place[order] = np.arange(len(order))
-        kept = place[np.flatnonzero(free)]
-        return slopes[kept], gram[np.ix_(kept, kept)]
 
 
 @final
