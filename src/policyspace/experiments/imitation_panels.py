@@ -75,13 +75,13 @@ def judge(records: list[Record], what: str) -> tuple[Verdict, str]:
     lost = {name: [n for n, d in against[name].items() if d.low > 0] for name in ("ridge", "lasso")}
     everywhere = len(wins) == len(against["plain"]) and not any(lost.values())
     unbeaten = [n for n, d in differences(records, what, "true", "ridge").items() if d.low > 0]
-    limit = f" Even in the true space ridge is better at n = {_list(unbeaten)}." if unbeaten else ""
+    limit = f" Even in the true space ridge is better {_where(unbeaten)}." if unbeaten else ""
     verdict: Verdict = "holds" if everywhere else "holds partly" if wins else "does not hold"
     agents = min(d.num_runs for d in against["plain"].values())
     few = " (too few to tell much)" if agents < FEW else ""
     return verdict, (
-        f"On {agents} agents{few} the identified space is better than plain maximum likelihood at n = {_list(wins)}; "
-        f"ridge is better than it at n = {_list(lost['ridge'])}, lasso at n = {_list(lost['lasso'])}.{limit}"
+        f"On {agents} agents{few} the identified space is better than plain maximum likelihood {_where(wins)}; "
+        f"ridge is better than it {_where(lost['ridge'])}, lasso {_where(lost['lasso'])}.{limit}"
     )
 
 
@@ -207,5 +207,5 @@ def _short(mean: Mean) -> str:
     return f"{mean.value:.2g}" if mean.margin is None else f"{mean.value:.2g} ± {mean.margin:.1g}"
 
 
-def _list(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers)) or "none"
+def _where(numbers: list[int]) -> str:
+    return f"at n = {', '.join(map(str, numbers))}" if numbers else "nowhere"

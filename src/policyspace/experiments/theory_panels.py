@@ -132,9 +132,8 @@ def sizes_panel(sizes: list[Size]) -> Panel:
             continue
         seen, planned, proven = pairs_seen(own, own[0].wrong.nominal), own[0].planned_pairs, own[0].proven_pairs
         numbers[family] = {"seen": seen, "planned": planned, "proven": proven}
-        words.append(
-            f"{title}: in simulation {_number(seen)} pairs do, planned are {_number(planned)}, proven {_number(proven)}"
-        )
+        enough = f"{_number(seen)} pairs do" if seen else "no number of pairs that was tried does"
+        words.append(f"{title}: in simulation {enough}, planned are {_number(planned)}, proven {_number(proven)}")
     return Panel(
         "theory-sizes",
         "Sample sizes: proven, planned, seen",
@@ -180,7 +179,5 @@ def _grouped(records: list[Record], kind: str, by: str) -> list[tuple[tuple[str,
     return sorted(found.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "more than were tried"
+def _number(value: float) -> str:
     return f"{value:.0f}" if 10 <= value < 1e5 else f"{value:.2g}"
