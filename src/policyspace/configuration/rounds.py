@@ -115,6 +115,8 @@ class Ledger:
                 declared = {g.name for g in space.groups if g.always}
                 shown = {t.group for t in found.tests if t.rejected}
                 return replace(found, core=[name for name in found.core if name in declared | shown])
+            if part[0].groups == space.groups and not space.fixed.any():
+                return simplified_by(likelihood, data, self.level, "holm")  # nothing was left out
         return simplified(space, data, self.level, "holm")
 
 

@@ -57,25 +57,40 @@ class BoltzmannLikelihood(LinearLikelihood):
                 "the fixed values are so large that they leave the agent no choice: check their signs and units, a weight "
                 "adds to the logarithm of the odds."
             )
-        self.full = self._fit_full()
 
     # -- the full fit ---------------------------------------------------------------------------------------------
 
-    def _fit_full(self) -> Fit:
+    @cached_property
+    def full(self) -> Fit:  # type: ignore[override]
+        """The fit in the whole space."""
+        best, separated = self._maximum, bool(self.diverging.any())
+        return self._as_fit(best.theta, best.value, best.gradient, best.converged, self.space.everything, separated)
+
+    @cached_property
+    def diverging(self) -> np.ndarray:  # type: ignore[override]
+        """The coordinates [d] whose maximum-likelihood value is infinite; looked for where the fit gives reason to."""
+        if self._may_diverge(self._maximum, self.space.everything):
+            return diverging_coordinates(self.rows, np.ones(self.space.num_parameters, dtype=bool))
+        return np.zeros(self.space.num_parameters, dtype=bool)
+
+    @cached_property
+    def _maximum(self) -> Maximum:
+        """The full fit in standardised coordinates, made when it is first asked for."""
         everything = np.ones(self.space.num_parameters, dtype=bool)
         start = np.zeros_like(self._fixed)
         if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
             sample = self.rows.sample(max(20_000, len(self.rows) // 8), seed=1)
             start = maximise(sample.at, sample.hessian, start, everything, tolerance=1e-2).theta
             start = start if np.abs(start).max() < SATURATED else np.zeros_like(self._fixed)
-        best = maximise(self.rows.at, self.rows.hessian, start, everything)
-        self._theta, self._value = best.theta, best.value
-        self._curvature = best.hessian
-        self.diverging = np.zeros(len(best.theta), dtype=bool)
-        if self._may_diverge(best, self.space.everything):
-            self.diverging = diverging_coordinates(self.rows, everything)
-        separated = bool(self.diverging.any())
-        return self._as_fit(best.theta, best.value, best.gradient, best.converged, self.space.everything, separated)
+        return maximise(self.rows.at, self.rows.hessian, start, everything)
+
+    @property
+    def _theta(self) -> np.ndarray:
+        return self._maximum.theta
+
+    @property
+    def _curvature(self) -> np.ndarray:
+        return self._maximum.hessian
 
     def _may_diverge(self, best: Maximum, support: Support) -> bool:
         """Newton crept, or the Hessian has lost directions that the features have: no certificate of a finite maximum."""
