@@ -1,6 +1,7 @@
 """What these states can tell: smallest eigenvalue, collinear groups, and the smallest effect that would show."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -153,6 +154,7 @@ def worst_variance(inverse: np.ndarray, hidden: np.ndarray, group: Group) -> flo
     return np.inf if hidden[indices].any() else float(np.linalg.eigvalsh(inverse[np.ix_(indices, indices)])[-1])
 
 
+@lru_cache(maxsize=256)  # every unit of a report asks the same
 def noncentrality_for_power(law: ReferenceLaw, significance: float, degrees_of_freedom: int, power: float) -> float:
     """The non-centrality at which the test of that level has that power."""
     low, high = 0.0, 16.0

@@ -77,6 +77,8 @@ class GaussianLikelihood(LinearLikelihood):
         if space.estimated:
             self._check_estimable()
         self._factor, self._num_responses = self._quadratic(factor)
+        self._columns = [self._coordinates(g.indices) for g in space.groups]
+        self._upper = np.triu_indices(self._num_responses)
         if space.estimated:
             self._check_noise()
         else:
@@ -170,6 +172,10 @@ class GaussianLikelihood(LinearLikelihood):
             return sorted({column for _, column in own})
         return [row * p + column for row, column in own]
 
+    def _free_columns(self, support: Support) -> list[int]:
+        groups = enumerate(self.space.groups)
+        return sorted(c for i, g in groups if g.always or i in support for c in self._columns[i])
+
     def information(self) -> np.ndarray:
         """F̂ = Σ⁻¹ ⊗ mean φφᵀ, in raw coordinates; an estimated Σ is plugged in."""
         mean = self.design.mean
@@ -209,13 +215,12 @@ class GaussianLikelihood(LinearLikelihood):
 
     def residual_moments(self, support: Support) -> np.ndarray:
         """Σ (a − weights·φ)(a − weights·φ)ᵀ at the fit inside Θ_I [k, k], where the covariance is estimated."""
-        free = (g for i, g in enumerate(self.space.groups) if g.always or i in support)
-        return self._residual(sorted(c for g in free for c in self._coordinates(g.indices)))
+        return self._residual(self._free_columns(support))
 
     def _deviance(self, blocks: np.ndarray) -> np.ndarray:
         """tr(residual moments), or n·log det when the covariance is estimated; blocks are upper triangles [r(r+1)/2, m]."""
         r = self._num_responses
-        row, column = np.triu_indices(r)
+        row, column = self._upper
         if not self.space.estimated:
             return blocks[row == column].sum(axis=0)
         square = np.empty((blocks.shape[1], r, r))
@@ -225,14 +230,12 @@ class GaussianLikelihood(LinearLikelihood):
     def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
         """Weighted least squares on the free columns, in closed form: a start changes nothing."""
         space = self.space
-        columns = sorted(
-            c for i, g in enumerate(space.groups) if g.always or i in support for c in self._coordinates(g.indices)
-        )
+        columns = self._free_columns(support)
         beta = np.zeros((self._factor.shape[1] - self._num_responses, self._num_responses))
         beta[columns], rest = self._solve(columns)
         residual = rest.T @ rest
         gradient = self._factor[:, columns].T @ rest
-        deviance = float(self._deviance(residual[np.triu_indices(self._num_responses)][:, None])[0])
+        deviance = float(self._deviance(residual[self._upper][:, None])[0])
         theta = self._raw_theta(beta, support)
         total = self.design.total_weight
         if space.estimated:
@@ -265,7 +268,7 @@ class GaussianLikelihood(LinearLikelihood):
         length[length == 0] = 1.0
         length[-self._num_responses :] = 1.0
         scaled = self._factor / length
-        columns = [self._coordinates(self.space.groups[g].indices) for g in groups]
+        columns = [self._columns[g] for g in groups]
         if self._well_conditioned:
             blocks = residual_blocks(scaled.T @ scaled, columns, self._num_responses)
         else:

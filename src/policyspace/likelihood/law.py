@@ -10,6 +10,10 @@ from scipy.special import betaincinv, chdtrc, chdtri, chndtr, fdtrc, ncfdtr
 class ReferenceLaw(Protocol):
     """How large λ may be by chance, for a number of degrees of freedom."""
 
+    def __hash__(self) -> int:
+        """Laws are plain values: what follows from one is remembered by it."""
+        ...
+
     @property
     def name(self) -> str:
         """The name that reports show."""
