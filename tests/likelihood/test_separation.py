@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.special import logsumexp
 
 from policyspace import BoltzmannLinear, Demonstrations, identify, likelihood_of, likelihood_ratio
@@ -138,3 +139,31 @@ def test_identify_names_what_diverges_and_says_what_to_do():
     assert answer.separated and answer.tests[0].effect == np.inf and np.isfinite(answer.tests[1].effect)
     penalised = identify(np.column_stack([level, noise]), y, names=("door", "noise"), firth=True)
     assert np.isfinite(penalised.tests[0].effect) and penalised.tests[0].rejected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_with_several_actions_narrow_the_search_but_not_what_is_found(seed):
+    """Against one programme over all constraints: the data are separated where the margins can add up to more than 0."""
+    rng = np.random.default_rng(seed)
+    levels = np.stack([rng.integers(0, 3, 60), rng.integers(0, 3, 60)], axis=1)
+    x = np.column_stack([levels == level for level in (0, 1)]).astype(float)
+    y = rng.integers(0, 3, 60)
+    y = np.where((levels[:, 0] == 1) & (rng.random(60) < [0.5, 0.9, 1.0][seed % 3]), 2, y)
+    found = likelihood(x, y)
+    design = np.column_stack([np.ones(60), x])
+    margins = []
+    for row, played in zip(design, y, strict=True):
+        for other in {0, 1, 2} - {int(played)}:
+            weights = np.zeros((3, 5))
+            weights[played], weights[other] = row, -row
+            margins.append(weights[:2].ravel())
+    matrix = np.array(margins)
+    answer = linprog(-matrix.sum(axis=0), A_ub=-matrix, b_ub=np.zeros(len(matrix)), bounds=(-1, 1))
+    assert found.full.separated == (answer.fun < -1e-6)
+    if found.full.separated:  # what diverges is no more than what some separating direction moves
+        for i in np.flatnonzero(found.diverging):
+            reach = [
+                linprog(sign * np.eye(10)[i], A_ub=-matrix, b_ub=np.zeros(len(matrix)), bounds=(-1, 1)).fun
+                for sign in (-1, 1)
+            ]
+            assert min(reach) < -1e-6

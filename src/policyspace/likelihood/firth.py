@@ -9,7 +9,7 @@ from policyspace.errors import InputError
 from policyspace.likelihood.base import Fit, LinearLikelihood
 from policyspace.likelihood.boltzmann import BoltzmannLikelihood
 from policyspace.likelihood.newton import maximise
-from policyspace.likelihood.softmax import softmax
+from policyspace.likelihood.softmax import information, softmax
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.groups import Support
 
@@ -39,7 +39,7 @@ class FirthLikelihood(LinearLikelihood):
         begin = plain._fixed
         if start is not None:
             begin = np.where(free, plain.design.to_standardised(self.space.weights(start)).ravel(), plain._fixed)
-        best = maximise(self._evaluate, self._hessian, begin, free, max_steps=500, reach=self._reach)
+        best = maximise(self._evaluate, self._hessian, begin, free, max_steps=500, reach=self._reach, secant=True)
         separated = bool(plain.diverging[free].any())
         return plain._as_fit(best.theta, best.value, best.gradient, best.converged, support, separated)
 
@@ -52,34 +52,40 @@ class FirthLikelihood(LinearLikelihood):
         return float(np.abs(self._rows @ step.reshape(self._k, -1).T).max())
 
     def _evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self._plain.rows.at(theta)
-        hessian = self._hessian(theta)
+        """log L + ½ log det F and its gradient, from one pass over the rows."""
+        rows, x = self._plain.rows, self._rows
+        probabilities, log_partition = softmax(x, theta.reshape(self._k, -1, 1))
+        p = np.hstack(probabilities)
+        hessian = information(x, p.T, rows.weights)
+        self._last = theta.copy(), hessian
+        weights = np.ones(len(x)) if rows.weights is None else rows.weights
+        value = float(theta @ rows.statistic - weights @ log_partition[:, 0])
         sign, log_det = np.linalg.slogdet(hessian)
         if sign <= 0:
-            return -np.inf, gradient
-        return value + 0.5 * float(log_det) + self._log_scale, gradient + self._penalty_gradient(theta, hessian)
+            return -np.inf, rows.statistic - ((p * weights[:, None]).T @ x).ravel()
+        pull = (self._modification(p, hessian) - p) * weights[:, None]
+        gradient = rows.statistic + (pull.T @ x).ravel()
+        return value + 0.5 * float(log_det) + self._log_scale, gradient
 
     def _hessian(self, theta: np.ndarray) -> np.ndarray:
-        """That of −log L; the penalty and the step after it ask for it at the same point."""
+        """That of −log L; a step asks for it where the objective was last evaluated."""
         if self._last is None or not np.array_equal(self._last[0], theta):
             self._last = theta.copy(), self._plain.rows.hessian(theta)
         return self._last[1]
 
-    def _penalty_gradient(self, theta: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-        """½ tr(F⁻¹ ∂F/∂θ) = ½ Σ_i w_i Σ_ab (φᵀF⁻¹_ab φ) κ_abc ⊗ φ, κ the third cumulant of the actions."""
+    def _modification(self, p: np.ndarray, hessian: np.ndarray) -> np.ndarray:
+        """What the penalty adds to each action of each row [n, k]: ½ tr(F⁻¹ ∂F/∂θ) = Σ_i w_i (what it adds) ⊗ φ_i.
+
+        It is ½ Σ_ab (φᵀF⁻¹_ab φ) κ_abc with κ_abc = δ_ab W_ac − W_ac p_b − p_a W_bc, the third cumulant of the actions,
+        where W = diag p − ppᵀ: ½ p_c (h_c − pᵀh) with h_a = φᵀF⁻¹_aa φ − 2 Σ_b φᵀF⁻¹_ab φ p_b.
+        """
         x, k = self._rows, self._k
         q = x.shape[1]
         inverse = np.linalg.inv(hessian).reshape(k, q, k, q).transpose(1, 0, 2, 3).reshape(q, k * k * q)
         # φᵀF⁻¹_ab φ: one product of matrices, then a sum over the features of each row.
         leverage = ((x @ inverse).reshape(-1, k * k, q) @ x[:, :, None]).reshape(-1, k, k)
-        p = np.stack([p[:, 0] for p in softmax(x, theta.reshape(k, q, 1))[0]], axis=1)
-        covariance = p[:, :, None] * (np.eye(k) - p[:, None, :])
-        diagonal = np.einsum("naa->na", leverage)
-        # κ_abc = δ_ab W_ac − W_ac p_b − p_a W_bc
-        third = np.einsum("na,nac->nc", diagonal, covariance) - 2 * np.einsum("nab,nb,nac->nc", leverage, p, covariance)
-        if self._plain.rows.weights is not None:
-            third *= self._plain.rows.weights[:, None]
-        return 0.5 * (third.T @ x).ravel()
+        h = np.einsum("naa->na", leverage) - 2 * (leverage @ p[:, :, None])[:, :, 0]
+        return 0.5 * p * (h - np.sum(p * h, axis=1, keepdims=True))
 
     @cached_property
     def _rows(self) -> np.ndarray:

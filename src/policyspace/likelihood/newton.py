@@ -19,6 +19,13 @@ FLAT = 1e-12
 """Curvature, relative to that of the single coordinates, below which a direction counts as flat."""
 
 
+SETTLED = 0.1
+"""A gain below which a fit stays near the peak that it climbs: its steps tell how the gradient changes there."""
+
+MEMORY = 8
+"""Steps that correct a Hessian which is not all of it."""
+
+
 @dataclass(frozen=True)
 class Maximum:
     """Where Newton stopped; `creeping` when its last steps gained by a constant factor, as they do towards infinity."""
@@ -39,8 +46,12 @@ def maximise(
     tolerance: float = TOLERANCE,
     max_steps: int = 100,
     reach: Callable[[np.ndarray], float] | None = None,
+    secant: bool = False,
 ) -> Maximum:
     """Damped Newton from `start`; only free coordinates move. `hessian` is that of −log L.
+
+    Where `hessian` leaves a part of the objective out, `secant` makes up for it: once the fit has settled, the changes of
+    the gradient along its steps correct it, as in the method of Broyden, Fletcher, Goldfarb and Shanno.
 
     Where `reach` says how far a step moves the natural parameters, no step moves them further than LONGEST: an objective
     that is not concave could be left behind by a longer one.
@@ -48,9 +59,10 @@ def maximise(
     theta = start.copy()
     value, gradient = evaluate(theta)
     previous = np.inf
+    changes: list[tuple[np.ndarray, np.ndarray]] = []
     for _ in range(max_steps):
         curvature = hessian(theta)
-        step, gain = newton_step(curvature[np.ix_(free, free)], gradient[free])
+        step, gain = newton_step(_corrected(curvature[np.ix_(free, free)], changes), gradient[free])
         creeping = gain > 1e-2 * previous  # then what is left to gain is about as much again
         if gain <= max(tolerance, 1e-15 * abs(value)) or (creeping and gain < CREEPING):
             return Maximum(theta, value, _only(gradient, free), curvature, True, creeping)
@@ -68,8 +80,19 @@ def maximise(
             length /= 2
             if length < 1e-8:  # rounding is all that is left to gain
                 return Maximum(theta, value, _only(gradient, free), curvature, bool(gain < 1e-6), False)
+        if secant and gain < SETTLED:
+            changes = [*changes[1 - MEMORY :], ((trial - theta)[free], (gradient - trial_gradient)[free])]
         theta, value, gradient, previous = trial, trial_value, trial_gradient, gain
     return Maximum(theta, value, _only(gradient, free), curvature, False, True)
+
+
+def _corrected(hessian: np.ndarray, changes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """The matrix that, positive still, sends the last step to the change of the gradient that was seen along it."""
+    for step, change in changes:
+        seen, image = float(step @ change), hessian @ step
+        if seen > 1e-8 * float(step @ image):
+            hessian = hessian - np.outer(image, image) / (step @ image) + np.outer(change, change) / seen
+    return hessian
 
 
 def newton_step(hessian: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float]:

@@ -77,7 +77,7 @@ class SoftmaxRows:
         def of_chunk(rows: slice) -> tuple[np.ndarray]:
             x = self.standardised(rows)
             p = np.stack([p[:, 0] for p in softmax(x, columns)[0]])
-            return (_hessian(x, p, None if self.weights is None else self.weights[rows]),)
+            return (information(x, p, None if self.weights is None else self.weights[rows]),)
 
         return sum_over_chunks(of_chunk, len(self), 8192)[0]
 
@@ -102,7 +102,8 @@ def softmax(x: np.ndarray, columns: np.ndarray) -> tuple[list[np.ndarray], np.nd
     return eta, total if top is None else total + top
 
 
-def _hessian(x: np.ndarray, p: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def information(x: np.ndarray, p: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [d, d] from rows [c, q] and probabilities [k, c]."""
     k, q = len(p), x.shape[1]
     blocks = np.empty((k, q, k, q))
     for a in range(k):
