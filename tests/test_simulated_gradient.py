@@ -23,6 +23,18 @@ def test_a_handful_of_episodes_gives_the_gradient_of_their_trajectories(name):
     assert float(mean_return) == pytest.approx(float(np.mean(kept.returns(world.discount))))
 
 
+@pytest.mark.parametrize(("intercept", "spread"), [(True, 0.5), (True, 3.0), (False, 1.0)])
+def test_a_finite_world_plays_the_episodes_that_it_simulates(intercept, spread):
+    world = make_world("gridworld")
+    space, omega, key = world.policy_space(intercept=intercept), world.default_configuration(), jax.random.key(7)
+    theta = spread * jax.random.normal(jax.random.key(8), (space.num_parameters,))
+    kept = rollout(world, space, theta, omega, key, 60)
+    gradient, mean_return = simulated_gradient(world, space, theta, omega, key, 60)
+    assert np.abs(gradient).max() > 1e-3
+    np.testing.assert_allclose(gradient, policy_gradient(space, theta, kept, world.discount), rtol=1e-9, atol=1e-10)
+    assert float(mean_return) == pytest.approx(float(np.mean(kept.returns(world.discount))))
+
+
 def test_what_the_ended_leave_behind_is_all_that_later_steps_need():
     rng = np.random.default_rng(0)
     scores, alive = jnp.asarray(rng.normal(size=(7, 40))), np.arange(40) % 4 == 0

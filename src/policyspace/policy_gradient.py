@@ -83,8 +83,9 @@ def one_decision(
         return weighted @ reward
     # A constant makes no difference under the baseline: without it, equal rewards give no gradient, not its rounding.
     constant, reward = reward[0], reward - reward[0]
-    squares = weighted * weighted
-    total, power = jnp.sum(weighted, axis=1), jnp.sum(squares, axis=1)
+    # XLA adds rows up one number after the other, but multiplies them by a vector several numbers at a time.
+    squares, ones = weighted * weighted, jnp.ones_like(reward)
+    total, power = weighted @ ones, squares @ ones
     gain, paired = weighted @ reward, squares @ reward
     if ended is not None:  # their reward is 0
         total, power = total + ended.scores, power + ended.squares

@@ -10,6 +10,7 @@ from policyspace.confmdp import Array, Configuration, ConfMDP, Key
 from policyspace.jax_setup import jax, jnp
 from policyspace.policies import BoltzmannLinear, PolicySpace
 from policyspace.random_bits import random_words
+from policyspace.simulated_gradient import Played
 from policyspace.trajectories import Trajectories
 
 COORDINATES = ("row", "col", "goal_row", "goal_col")
@@ -101,15 +102,39 @@ class Gridworld(ConfMDP):
         self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
     ) -> Trajectories:
         """The same law as for any world, but π_θ is looked up in a table of its values on all states."""
+        choices = self.action_probabilities(space, theta)
+        last, steps = self._walks(choices, configuration, key, num_episodes)
+        index, actions, penalised, mask = (leaf.T for leaf in steps)
+        states = self._levels(jnp.concatenate([index, last[:, None]], axis=1), -1)
+        features = jax.vmap(jax.vmap(self.features))(states[:, :-1])
+        return Trajectories(states, features, actions, -penalised.astype(float), mask, configuration)
+
+    def play(
+        self, space: BoltzmannLinear, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+    ) -> Played:
+        """The same episodes as `simulate`, as the gradient of a linear policy needs them."""
+        choices = self.action_probabilities(space, theta)
+        _, (index, actions, penalised, _) = self._walks(choices, configuration, key, num_episodes)
+        chances = jnp.stack([_look_up(choices[:, a], index) for a in range(3)], axis=1)
+        left = (actions[:, None] == jnp.arange(3)[:, None]) - chances
+        features = self._levels(index, 1)[:, :, None] == jnp.arange(self.size - 1)[:, None]
+        features = features.reshape(len(index), -1, num_episodes)
+        constant = jnp.ones((len(index), int(space.intercept), num_episodes), dtype=bool)
+        return Played(left, jnp.concatenate([constant, features], axis=1), -penalised.astype(float), ~penalised)
+
+    def _walks(
+        self, choices: Array, configuration: Configuration, key: Key, num_episodes: int
+    ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+        """Walks by a table of policies: where they end, and of every step state, action, whether it costs, and is taken."""
         start_key, key = jax.random.split(key)
         chances = jnp.cumsum(jax.nn.softmax(_logits(configuration)), axis=1)
         levels = _invert(random_words(start_key, (num_episodes, 4)), chances.T[:-1])
-        choices = jnp.cumsum(self.action_probabilities(space, theta), axis=1)
+        below = jnp.cumsum(choices, axis=1)
         successors, on_goal = jnp.asarray(self.successors(), jnp.int32).ravel(), jnp.asarray(self.on_goal())
 
         def step(carry: Any, bits: Array) -> Any:
             index, alive = carry
-            action = _invert(bits, [_look_up(choices[:, a], index) for a in range(3)])
+            action = _invert(bits, [_look_up(below[:, a], index) for a in range(3)])
             following = jnp.where(alive, _look_up(successors, 4 * index + action), index)
             goes_on = alive & ~_look_up(on_goal, following)
             return (following, goes_on), (index, action, goes_on, alive)
@@ -117,11 +142,13 @@ class Gridworld(ConfMDP):
         start = (self.state_index(levels).astype(jnp.int32), jnp.ones(num_episodes, dtype=bool))
         # All the chance of the episodes is drawn at once, which is cheaper than step by step.
         (last, _), steps = jax.lax.scan(step, start, random_words(key, (self.horizon, num_episodes)))
-        index, actions, penalised, mask = (leaf.T for leaf in steps)
-        path = jnp.concatenate([index, last[:, None]], axis=1)
-        states = path[..., None] // jnp.asarray(self.size ** np.arange(3, -1, -1), jnp.int32) % self.size
-        features = jax.vmap(jax.vmap(self.features))(states[:, :-1])
-        return Trajectories(states, features, actions, -penalised.astype(float), mask, configuration)
+        return last, steps
+
+    def _levels(self, index: Array, axis: int) -> Array:
+        """The coordinates of states by their numbers, along a new axis."""
+        # Whole numbers are divided several times as fast by one known divisor, and without a thought for the sign.
+        digits = [jax.lax.rem(jax.lax.div(index, np.int32(self.size**i)), np.int32(self.size)) for i in (3, 2, 1, 0)]
+        return jnp.stack(digits, axis)
 
     def states(self) -> np.ndarray:
         """All states [n⁴, 4], in the order of `state_index`."""
@@ -145,6 +172,9 @@ class Gridworld(ConfMDP):
     def action_probabilities(self, space: PolicySpace, theta: Array) -> Array:
         """The table π_θ(a|s) [n⁴, 4]."""
         table = jax.vmap(self.features)(jnp.asarray(self.states()))
+        if isinstance(space, BoltzmannLinear):
+            eta = space.natural(theta, table)
+            return jax.nn.softmax(jnp.concatenate([eta, jnp.zeros((self.num_states, 1))], axis=1), axis=1)
         codes = jnp.broadcast_to(jnp.arange(4), (self.num_states, 4))
         return jnp.exp(space.log_prob(theta, jnp.repeat(table[:, None], 4, axis=1), codes))
 
