@@ -38,9 +38,7 @@ def test_the_pair_is_the_textbooks() -> None:
 
     bits = np.random.default_rng(0).integers(0, 2**64, 1000, dtype=np.uint64)
     high, low = (bits >> np.uint64(32)).astype(float), (bits & np.uint64(2**32 - 1)).astype(np.int64)
-    within = ((low * 4 + 2**31) % 2**32 - 2**31) / 2**31 * np.pi / 4
-    quarter = low >> 30
+    within = ((low * 2 + 2**31) % 2**32 - 2**31) / 2**31 * np.pi / 2
     radius = np.sqrt(-2 * np.log((np.where(high < 2**31, high + 2**31, high - 2**31) + 0.5) / 2**32))
-    # Odd quarters are mirrored at the diagonal, the upper two turned by π.
-    v = np.where(quarter % 2 == 1, np.pi / 2 - within, within) + np.pi * (quarter >= 2)
+    v = within + np.pi * (low >= 2**31)  # the upper half is turned by π
     np.testing.assert_allclose(np.asarray(_pair(jax.numpy.asarray(bits))), radius * [np.cos(v), np.sin(v)], atol=1e-14)

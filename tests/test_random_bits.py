@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policyspace.jax_setup import jax, jnp
-from policyspace.random_bits import random_bits, random_words, uniforms
+from policyspace.random_bits import mixed_bits, random_bits, random_words, uniforms
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000, 4097])
@@ -37,3 +37,33 @@ def test_keys_of_another_generator_do() -> None:
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert abs(float(jnp.mean(first)) - 0.5) < 5 / np.sqrt(12 * 4000)
+
+
+def test_mixed_bits_are_the_published_sequence_from_where_the_key_starts() -> None:
+    """SplitMix64 in plain integers; its first numbers from 1234567 are those that its authors' code is known to give."""
+
+    def sequence(state: int, count: int) -> list[int]:
+        found, all_bits = [], 2**64 - 1
+        for _ in range(count):
+            z = state
+            z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & all_bits
+            z = ((z ^ z >> 27) * 0x94D049BB133111EB) & all_bits
+            found.append(z ^ z >> 31)
+            state = (state + 0x9E3779B97F4A7C15) & all_bits
+        return found
+
+    # The authors' code steps before it mixes.
+    assert sequence((1234567 + 0x9E3779B97F4A7C15) % 2**64, 2) == [6457827717110365317, 3203168211198807973]
+    key = jax.random.key(8)
+    assert mixed_bits(key, 7).tolist() == sequence(int(random_bits(key, 1)[0]), 7)
+
+
+def test_mixed_bits_of_many_keys_are_fair_and_independent() -> None:
+    keys = jax.random.split(jax.random.key(5), 4000)
+    drawn = np.asarray(jax.vmap(lambda key: mixed_bits(key, 2))(keys))
+    ones = (drawn[..., None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)).astype(float)
+    signs = 2 * ones.reshape(len(keys), 128) - 1
+    between = signs.T @ signs / np.sqrt(len(keys))  # Normal numbers, but for the diagonal
+    assert np.abs(signs.sum(axis=0)).max() < 5 * np.sqrt(len(keys))
+    assert np.abs(between - np.diag(np.diag(between))).max() < 6
+    assert np.abs((signs[1:] * signs[:-1]).sum(axis=0)).max() < 5 * np.sqrt(len(keys))

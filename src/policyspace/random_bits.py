@@ -1,4 +1,4 @@
-"""Random bits for simulations: JAX's own, bit for bit, but several times as fast on a processor."""
+"""Random bits for simulations: JAX's own, bit for bit, but several times as fast on a processor; and cheaper ones."""
 
 from typing import Any
 
@@ -11,6 +11,8 @@ Key = Any  # a JAX random key
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = np.uint32(0x1BD11BDA)
+# The step and the mixing of SplitMix64.
+GOLDEN, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 def random_bits(key: Key, size: int) -> Array:
@@ -31,6 +33,17 @@ def unstored_bits(key: Key, size: int, start: Array = 0) -> Array:
         words = jax.random.bits(key, (2,), jnp.uint32)
     high, low = _threefry(words[0], words[1], jax.lax.iota(jnp.uint32, size) + jnp.uint32(start))
     return high.astype(jnp.uint64) << 32 | low
+
+
+def mixed_bits(key: Key, size: int) -> Array:
+    """Independent bits [size], 64 each, a fifth the cost of the others: SplitMix64 (Steele, Lea and Flood, 2014).
+
+    Threefry draws where a key's sequence starts, one of 2⁶⁴ places: those of two keys hardly ever meet.
+    """
+    z = unstored_bits(key, 1)[0] + jax.lax.iota(jnp.uint64, size) * GOLDEN
+    z = (z ^ z >> 30) * FIRST
+    z = (z ^ z >> 27) * SECOND
+    return z ^ z >> 31
 
 
 def random_words(key: Key, shape: tuple[int, ...]) -> Array:

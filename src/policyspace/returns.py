@@ -13,9 +13,9 @@ from policyspace.policies import PolicySpace
 
 BLOCK = 5000
 """At most so many episodes are simulated by one thread, one block after the other."""
-SLOTS = 500
+SLOTS = 512
 """So many of them at a time, few enough to stay in a processor's cache."""
-SEGMENT = 2
+SEGMENT = 4
 """After so many steps, slots whose episodes have ended are given new ones."""
 
 
@@ -59,7 +59,7 @@ class _Slots(NamedTuple):
     """What is known of the episode that each slot plays."""
 
     episodes: Array  # their numbers; those from m on are none
-    states: State
+    rows: Any  # of their states
     alive: Array
     lengths: Array
     returns: Array
@@ -84,6 +84,7 @@ def _block(
 
     start_key, key = jax.random.split(key)
     starts = world.starts(configuration, start_key, num_episodes)
+    structure, starts = jax.tree.structure(starts), _rows(starts)
 
     def fill(slots: _Slots, first: Array) -> _Slots:
         """Slots without a living episode play the next ones, from number `first` on."""
@@ -93,24 +94,32 @@ def _block(
         fresh = jax.tree.map(lambda leaf: leaf.at[..., which].get(mode="promise_in_bounds"), starts)
         return _Slots(
             episodes,
-            jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, slots.states),
+            jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, slots.rows),
             episodes < num_episodes,
             *(jnp.where(ended, new, old) for new, old in zip((0, 0.0, 1.0), slots[3:], strict=True)),
         )
 
-    def step(slots: _Slots, chance: tuple[Key, Array]) -> tuple[_Slots, None]:
-        _, _, rewards, moved, ended = world.advance(space, theta, configuration, *chance, slots.states)
-        lengths = slots.lengths + slots.alive
-        returns = slots.returns + jnp.where(slots.alive, slots.factors * rewards, 0.0)
-        alive = slots.alive & ~ended & (lengths < world.horizon)
-        # An ended episode moves on until its slot is filled, which nobody sees.
-        return _Slots(slots.episodes, moved, alive, lengths, returns, slots.factors * discount), None
+    def step(rows: Any, chance: tuple[Key, Array]) -> tuple[Any, tuple[Array, Array]]:
+        states = _whole(rows, structure)
+        _, _, rewards, moved, ended = world.advance(space, theta, configuration, *chance, states)
+        return _rows(moved), (rewards, ended)
+
+    def after(slots: _Slots, rows: Any, rewards: Array, ended: Array) -> _Slots:
+        """The slots after a segment, from what its steps brought; those after an episode's end are nobody's."""
+        alive, lengths, gained = slots.alive, slots.lengths, jnp.zeros(size)
+        for i in range(SEGMENT):
+            gained = gained + jnp.where(alive, discount**i * rewards[i], 0.0)
+            lengths = lengths + alive
+            alive = alive & ~ended[i] & (lengths < world.horizon)
+        returns = slots.returns + slots.factors * gained
+        return _Slots(slots.episodes, rows, alive, lengths, returns, slots.factors * discount**SEGMENT)
 
     def segment(carry: Any) -> Any:
         turn, slots, first, totals, lengths = carry
         # The chances of a whole segment are drawn at once, which is cheaper than step by step.
         chances = world.chances(keys[turn, 0], SEGMENT, size)
-        slots, _ = jax.lax.scan(step, slots, (keys[turn, 1:], chances))
+        rows, steps = jax.lax.scan(step, slots.rows, (keys[turn, 1:], chances), unroll=True)
+        slots = after(slots, rows, *steps)
         # What is written of a living episode is overwritten later; numbers from m on are dropped.
         totals = totals.at[slots.episodes].set(slots.returns, mode="drop", unique_indices=True)
         lengths = lengths.at[slots.episodes].set(slots.lengths, mode="drop", unique_indices=True)
@@ -121,11 +130,21 @@ def _block(
     longest = -(-world.horizon // SEGMENT)
     keys = jax.random.split(key, (num_episodes * longest // size + longest, SEGMENT + 1))
     none = jnp.zeros(size, dtype=bool)
-    states = jax.tree.map(lambda leaf: leaf[..., :size], starts)
-    slots = fill(_Slots(jnp.arange(size), states, none, jnp.zeros(size, int), jnp.zeros(size), jnp.ones(size)), 0)
+    rows = jax.tree.map(lambda leaf: leaf[..., :size], starts)
+    slots = fill(_Slots(jnp.arange(size), rows, none, jnp.zeros(size, int), jnp.zeros(size), jnp.ones(size)), 0)
     carry = (0, slots, jnp.asarray(size), jnp.zeros(num_episodes), jnp.zeros(num_episodes, int))
     *_, totals, lengths = jax.lax.while_loop(lambda carry: carry[1].alive.any(), segment, carry)
     return totals, lengths
+
+
+def _rows(states: State) -> list[Any]:
+    """The rows of each array [k, m] of states: whoever puts them together and takes one out again copies nothing."""
+    return [tuple(leaf) if leaf.ndim == 2 else leaf for leaf in jax.tree.leaves(states)]
+
+
+def _whole(rows: list[Any], structure: Any) -> State:
+    """The states from their rows."""
+    return jax.tree.unflatten(structure, [jnp.stack(leaf) if isinstance(leaf, tuple) else leaf for leaf in rows])
 
 
 _compiled = jax.jit(_block, static_argnums=(0, 1, 6))
