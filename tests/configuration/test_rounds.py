@@ -9,6 +9,7 @@ from policyspace.configuration import PaperObjective, Uniform, configure
 from policyspace.configuration.rounds import Ledger, estimate, played, united
 from policyspace.confmdp import rollout
 from policyspace.demonstrations import Demonstrations
+from policyspace.identification import simplified
 from policyspace.jax_setup import jax
 from policyspace.policies import BoltzmannLinear
 from policyspace.worlds import make_world
@@ -45,6 +46,21 @@ def test_levels_add_up_to_the_significance_and_decisions_stand(grid):
     assert set(rounds[-1].selected) == set(OWNED)
     assert set(rounds[-1].selected) | set(rounds[-1].undecided) == set(world.feature_names)
     assert rounds[-1].supports == [[name for name in world.feature_names if name in OWNED]]
+
+
+def test_a_batch_that_needs_no_penalty_is_tested_by_rule_2_as_anywhere(grid):
+    world, space, _ = grid
+    theta = 0.5 * np.asarray(jax.random.normal(KEY, (space.num_parameters,)))  # so gentle that all is played everywhere
+    seen = rollout(world, space, theta, world.default_configuration(), KEY, 600)
+    seen = seen.pairs(world.feature_names, world.action_names)
+    ledger = Ledger(space, "simplified", 0.04, 4, selected=("row_0",))
+    found, fell, _ = ledger.take(seen)
+    alone = simplified(space.with_always(("row_0",)), seen, 0.01, "holm")
+    assert not found.settings["firth"] and found.core == alone.core and set(fell) == set(alone.core) - {"row_0"}
+    assert [t.group for t in found.tests] == [t.group for t in alone.tests]
+    np.testing.assert_allclose(
+        [t.statistic for t in found.tests], [t.statistic for t in alone.tests], rtol=1e-9, atol=1e-9
+    )
 
 
 def test_the_paper_objective_asks_for_each_undecided_unit_in_turn(grid):

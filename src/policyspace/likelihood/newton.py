@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 TOLERANCE = 1e-10
 """A fit has converged when the next step promises less log-likelihood than this."""
@@ -103,9 +103,8 @@ def newton_step(hessian: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, 
     unit, right = hessian / np.outer(scale, scale), gradient / scale
     # A hair of curvature where there is none: collinear directions stay put, diverging ones go on by steps of about one.
     unit.flat[:: len(unit) + 1] += FLAT
-    try:
-        step = cho_solve(cho_factor(unit, check_finite=False), right, check_finite=False)
-    except np.linalg.LinAlgError:
+    _, step, failed = dposv(unit, right)
+    if failed:
         eigenvalues, vectors = np.linalg.eigh(unit)
         kept = eigenvalues > FLAT
         step = vectors[:, kept] @ ((vectors[:, kept].T @ right) / eigenvalues[kept])
