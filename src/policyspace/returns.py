@@ -1,7 +1,9 @@
 """Returns of many episodes, and nothing else of them: the fastest way to know how well an agent does in a world."""
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,17 +44,36 @@ def simulate_returns(
     """
     if num_episodes < 1:
         raise InputError(f"returns need one episode or more, found num_episodes={num_episodes}.")
-    omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
-    weights, count = jnp.asarray(theta, dtype=jnp.float64), -(-num_episodes // BLOCK)
+    omega = {name: np.asarray(value, dtype=np.float64) for name, value in configuration.items()}
+    weights, count = np.asarray(theta, dtype=np.float64), -(-num_episodes // BLOCK)
     size = -(-num_episodes // count)
 
-    def block(index: int) -> Any:
-        return jax.block_until_ready(_compiled(world, space, weights, omega, key, index, size, discount))
+    waiting = deque(range(count))
 
-    with ThreadPoolExecutor(min(count, os.cpu_count() or 1)) as pool:
-        parts = list(pool.map(block, range(count)))
+    def work() -> dict[int, Any]:
+        """Takes the next block, until none is left."""
+        done = {}
+        while waiting:
+            try:
+                index = waiting.popleft()
+            except IndexError:  # another thread was faster
+                break
+            done[index] = jax.block_until_ready(_compiled(world, space, weights, omega, key, index, size, discount))
+        return done
+
+    helping = [_helpers(os.getpid()).submit(work) for _ in range(min(count, os.cpu_count() or 1) - 1)]
+    done = work()
+    for helper in helping:
+        done |= helper.result()
+    parts = [done[index] for index in range(count)]
     # All blocks have the same size, so that one compilation serves them: the last episodes may be too many.
     return Returns(*(np.concatenate(part)[:num_episodes] for part in zip(*parts, strict=True)))
+
+
+@cache
+def _helpers(process: int) -> ThreadPoolExecutor:
+    """Threads that stay: new ones cost more than short simulations. Those of a forked process are its own."""
+    return ThreadPoolExecutor(max((os.cpu_count() or 1) - 1, 1))
 
 
 class _Slots(NamedTuple):
