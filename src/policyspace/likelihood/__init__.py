@@ -23,7 +23,7 @@ __all__ = ["Fit", "Likelihood", "fit", "likelihood_of"]
 
 
 def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: bool = False) -> Likelihood:
-    """The likelihood of these demonstrations in this space, with the full fit made."""
+    """The likelihood of these demonstrations in this space; its `full` fit is made at the latest when it is read."""
     if firth and not isinstance(space, BoltzmannLinear):
         raise InputError(
             f"Firth's penalty is for the linear Boltzmann policy, found {type(space).__name__}: leave it out."
