@@ -133,6 +133,24 @@ def test_as_few_searches_decide_the_same_as_all(seed, size):
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_the_evidence_is_bounded_on_the_side_of_its_verdict(seed):
+    """One half may be enough to reject: what is then said of E is no more than E, and no less than the threshold."""
+    space, data = linear(seed, 150)
+    likelihood = likelihood_of(space, data)
+    local, exact = (Universal(space, data, likelihood, seed) for _ in range(2))
+    threshold, rejected = float(np.log(10.0)), Decisions(local, 0.1).one_at_a_time()
+    assert space.tested[0] in rejected
+    for g in space.tested:
+        support = space.everything - {g}
+        truth, said = exact.log_e([support])[0], local.evidence(support)
+        assert (g in rejected) == (truth >= threshold)
+        if g in rejected:
+            assert threshold <= said <= truth + 1e-9 and truth - said <= np.log(2.0) + 1e-9
+        else:
+            assert said == pytest.approx(truth, abs=1e-9)  # one climb is exact where there is one peak
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_the_rules_by_chi_square_are_those_of_the_library(seed):
     space, data = linear(seed, 200)
     likelihood = likelihood_of(space, data)

@@ -58,6 +58,6 @@ class Decisions:
             return True
         if any(support <= larger for larger in self._rejected):
             return False
-        accepted = self.local.at_most(support) < self._threshold or self.local.log_e([support])[0] < self._threshold
+        accepted = self.local.at_most(support) < self._threshold or not self.local.rejects(support, self._threshold)
         (self._accepted if accepted else self._rejected).append(support)
-        return bool(accepted)
+        return accepted

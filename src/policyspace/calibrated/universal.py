@@ -51,7 +51,8 @@ class Universal(LocalTest):
         self.space, self.likelihood, self._data = space, likelihood, data
         self.halves = halves(data, seed)
         self._known: dict[Support, float] = {}
-        self._bounds: dict[Support, float] = {}
+        self._climbs: dict[Support, list[float]] = {}
+        self._at_least: dict[Support, float] = {}
 
     @cached_property
     def _directions(self) -> list[Direction]:
@@ -83,12 +84,32 @@ class Universal(LocalTest):
 
     def at_most(self, support: Support) -> float:
         """An upper bound on log E_I from one climb a half: any θ ∈ Θ_I bounds E_I from above, the best one is E_I."""
-        if support not in self._known and support not in self._bounds:
-            climbs = [self._first_climb(here, support) for here in self._directions]
-            self._bounds[support] = float(
-                _log_mean(*(here.log_bet - value for here, value in zip(self._directions, climbs, strict=True)))
-            )
-        return self._known[support] if support in self._known else self._bounds[support]
+        return self._known[support] if support in self._known else float(_log_mean(*self._first_climbs(support)))
+
+    def rejects(self, support: Support, threshold: float) -> bool:
+        """Whether log E_I reaches a threshold, by a search of both halves or, where it is enough, of one.
+
+        E_I is no less than half of what either direction says: if the one that is stronger after the first climbs still
+        reaches twice the threshold's E when its null likelihood has been searched in earnest, the other cannot matter.
+        """
+        if support not in self._known:
+            stronger = self._directions[int(np.argmax(self._first_climbs(support)))]
+            found = stronger.log_bet - stronger.likelihood.fit(support).log_likelihood - float(np.log(2.0))
+            if found >= threshold:
+                self._at_least[support] = found
+                return True
+        return bool(self.log_e([support])[0] >= threshold)
+
+    def evidence(self, support: Support) -> float:
+        """log E_I, or what is known of it: where H_I was rejected a bound from below, otherwise one from above."""
+        known_rejected = support in self._at_least and support not in self._known
+        return self._at_least[support] if known_rejected else self.at_most(support)
+
+    def _first_climbs(self, support: Support) -> list[float]:
+        """What each direction's log E is at most."""
+        if support not in self._climbs:
+            self._climbs[support] = [here.log_bet - self._first_climb(here, support) for here in self._directions]
+        return self._climbs[support]
 
     def _first_climb(self, here: Direction, support: Support) -> float:
         if isinstance(here.likelihood, NetworkLikelihood):

@@ -46,13 +46,14 @@ def by_universal_inference(
 ) -> dict[str, Any]:
     """Our default for networks: both rules on the same e-values, which hold for all supports together.
 
-    Rule 1 by closed testing, Rule 2 without correction. A statistic below 2·log 1/δ may be a bound from above.
+    Rule 1 by closed testing, Rule 2 without correction. A statistic below 2·log 1/δ may be a bound from above, a larger
+    one is a bound from below: enough for the verdict in both cases.
     """
     space = likelihood.space
     local = Universal(space, data, likelihood, seed)
     decisions = Decisions(local, significance)
     rule1, rule2 = decisions.minimal(), decisions.one_at_a_time()
-    one_out = {g: local.at_most(space.everything - {g}) for g in space.tested}
+    one_out = {g: local.evidence(space.everything - {g}) for g in space.tested}
     return {
         "rule_1": _named(space, rule1),
         "rule_2": _named(space, [rule2])[0],

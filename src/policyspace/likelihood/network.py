@@ -23,6 +23,12 @@ SAMPLE = 2000
 ROUGHLY = 0.5
 """What a first climb may leave undone, in log-likelihood: far less than what it is compared with."""
 
+GLANCE = 2.0
+"""The same for the climbs of a search before the highest of them go on."""
+
+CONTENDER = 5.0
+"""How far below the highest, in log-likelihood, a rough climb may end and still be tried to the end."""
+
 TOGETHER = 6
 """Groups whose 2^D supports are all fitted at once, so that each fit can help every other."""
 
@@ -31,7 +37,7 @@ TOGETHER = 6
 class Effort:
     """How hard a maximum is sought: random starts on a sample of the rows, and how many of them on all rows."""
 
-    num_starts: int = 4
+    num_starts: int = 8
     num_polished: int = 1
     max_steps: int = 100
 
@@ -84,7 +90,7 @@ class NetworkLikelihood(Likelihood):
         if everything not in self._peaks:
             with single_threaded_blas():
                 self._peaks[everything] = self._search(
-                    everything, self._effort or Effort(6, 2, 150), self._neighbours(everything)
+                    everything, self._effort or Effort(12, 2, 150), self._neighbours(everything)
                 )
             self._close()
         return self._as_fit(everything)
@@ -183,28 +189,39 @@ class NetworkLikelihood(Likelihood):
     def _search(
         self, support: Support, effort: Effort, warm: Sequence[np.ndarray], precision: np.ndarray | None = None
     ) -> "_Best":
-        """Random starts on a sample, the best of them and the warm ones on all rows; keeps the highest peak."""
+        """Random starts on a sample, the best of them and the warm ones on all rows; keeps the highest peak.
+
+        All climb roughly at first, and only those that are then near the highest go on to the end.
+        """
         precision = self._flat if precision is None else precision
+        free = self.space.free(support)
+
+        def go_on(start: np.ndarray, tolerance: float) -> Peak:
+            return climb(self.rows, start, free, precision, tolerance, effort.max_steps)
+
+        trials = self._random_peaks(support, effort, precision)
+        starts = [*trials[: effort.num_polished], *(np.where(free, start, self._fixed) for start in warm)]
+        rough = [go_on(start, GLANCE) for start in starts]
+        top = max(peak.value for peak in rough)
+        peaks = [go_on(peak.theta, TOLERANCE) if peak.value > top - CONTENDER else peak for peak in rough]
+        best = max(peaks, key=lambda peak: peak.value)
+        # How high would another search have come? The best random start that did not win says so, else a warm one.
+        beaten = [peak.value for peak in peaks[: effort.num_polished] if peak is not best]
+        beaten = beaten or [peak.value for peak in peaks if peak is not best]
+        return _Best(best, 2 * (best.value - max(beaten, default=best.value)))
+
+    def _random_peaks(self, support: Support, effort: Effort, precision: np.ndarray) -> list[np.ndarray]:
+        """Where random starts end on a sample of the rows, the most likely first; the better half climbs on."""
         free = self.space.free(support)
         rng = np.random.default_rng([self._seed, len(support), *sorted(support)])
         size = min(SAMPLE, len(self.rows))
         sample = self.rows.sample(np.sort(rng.choice(len(self.rows), size, replace=False)))
         share = precision * size / len(self.rows)
-        trials = []
-        for _ in range(effort.num_starts):
-            start = np.where(free, self._random_start(rng), self._fixed)
-            trials.append(climb(sample, start, free, share, 0.1, 30))
-        trials.sort(key=lambda peak: -peak.value)
-
-        def polish(start: np.ndarray) -> Peak:
-            return climb(self.rows, np.where(free, start, self._fixed), free, precision, TOLERANCE, effort.max_steps)
-
-        polished = [polish(trial.theta) for trial in trials[: effort.num_polished]]
-        others = [polish(start) for start in warm]
-        best = max([*polished, *others], key=lambda peak: peak.value)
-        # How high would another search have come? The best random start that did not win says so, else a warm one.
-        beaten = [peak.value for peak in polished if peak is not best] or [p.value for p in others if p is not best]
-        return _Best(best, 2 * (best.value - max(beaten, default=best.value)))
+        starts = [np.where(free, self._random_start(rng), self._fixed) for _ in range(effort.num_starts)]
+        first = sorted((climb(sample, start, free, share, 0.1, 10) for start in starts), key=lambda peak: -peak.value)
+        kept = first[: max(-(-len(first) // 2), effort.num_polished)]
+        last = sorted((climb(sample, peak.theta, free, share, 0.1, 20) for peak in kept), key=lambda peak: -peak.value)
+        return [peak.theta for peak in last]
 
     def _random_start(self, rng: np.random.Generator) -> np.ndarray:
         """Weights of variance 1/fan-in (twice that for relu), so that units start neither dead nor saturated."""
@@ -306,7 +323,10 @@ def rows_kind(space: Network) -> type[NetworkRows]:
 
 @dataclass(frozen=True)
 class _Best:
-    """The highest peak of a support, and the restart noise: how much lower, in λ, the next independent climb ended."""
+    """The highest peak of a support, and the restart noise: how much lower, in λ, the next independent climb ended.
+
+    A climb that was given up roughly, more than `CONTENDER` below, counts as it stood: such noise is an upper bound.
+    """
 
     peak: Peak
     noise: float
