@@ -12,7 +12,8 @@ from policyspace.experiments.car_rules import by_universal_inference, by_wilks
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.store import Cell
 from policyspace.jax_setup import jax
-from policyspace.likelihood.network import Effort, NetworkLikelihood
+from policyspace.likelihood.network import NetworkLikelihood
+from policyspace.likelihood.peaks import Effort
 from policyspace.policies.neural import GaussianNetwork
 from policyspace.worlds.agents import learn
 from policyspace.worlds.car import ROAD_LENGTH, Car, Y

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,35 +10,18 @@ from policyspace.errors import InputError
 from policyspace.likelihood.base import Fit, Likelihood
 from policyspace.likelihood.chunks import num_workers, single_threaded_blas
 from policyspace.likelihood.law import ChiSquare
-from policyspace.likelihood.levenberg import TOLERANCE, Peak, climb
+from policyspace.likelihood.levenberg import climb
 from policyspace.likelihood.network_rows import BoltzmannRows, GaussianRows, Inputs, NetworkRows
+from policyspace.likelihood.peaks import Best, Effort, PeakSearch
 from policyspace.likelihood.shallow_rows import ShallowRows
 from policyspace.policies.groups import Support
 from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork, Network
 
-SAMPLE = 2000
-"""Rows on which random starts are tried."""
-
 ROUGHLY = 0.5
 """What a first climb may leave undone, in log-likelihood: far less than what it is compared with."""
 
-GLANCE = 2.0
-"""The same for the climbs of a search before the highest of them go on."""
-
-CONTENDER = 5.0
-"""How far below the highest, in log-likelihood, a rough climb may end and still be tried to the end."""
-
 TOGETHER = 6
 """Groups whose 2^D supports are all fitted at once, so that each fit can help every other."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How hard a maximum is sought: random starts on a sample of the rows, and how many of them on all rows."""
-
-    num_starts: int = 8
-    num_polished: int = 1
-    max_steps: int = 100
 
 
 class NetworkLikelihood(Likelihood):
@@ -74,10 +56,11 @@ class NetworkLikelihood(Likelihood):
         self._fixed = self.inputs.to_standardised(space, space.fixed)
         self._flat = np.zeros(space.num_parameters)  # the precision of no prior at all
         self._effort = effort  # for every support; by default a little more for the full one
-        self._seed, self._peaks = seed, {}  # type: int, dict[Support, _Best]
+        self._search = PeakSearch(self.rows, space, self._fixed, seed)
+        self._peaks: dict[Support, Best] = {}
         self._first: dict[Support, np.ndarray] = {}
         self._given = [self.inputs.to_standardised(space, np.asarray(start)) for start in starts]
-        start = np.where(space.free(frozenset()), self._random_start(np.random.default_rng(seed)), self._fixed)
+        start = np.where(space.free(frozenset()), self._search.random_start(np.random.default_rng(seed)), self._fixed)
         if not np.isfinite(self.rows.at(start, np.zeros(len(start), dtype=bool), self._flat).value):
             raise InputError(
                 "the network's output is not finite on these features: look for values of enormous size, or rescale them."
@@ -89,9 +72,8 @@ class NetworkLikelihood(Likelihood):
         everything = self.space.everything
         if everything not in self._peaks:
             with single_threaded_blas():
-                self._peaks[everything] = self._search(
-                    everything, self._effort or Effort(12, 2, 150), self._neighbours(everything)
-                )
+                effort, warm = self._effort or Effort(12, 2, 150), self._neighbours(everything)
+                self._peaks[everything] = self._search.highest(everything, effort, warm, self._flat)
             self._close()
         return self._as_fit(everything)
 
@@ -130,7 +112,7 @@ class NetworkLikelihood(Likelihood):
         precision = self.prior_precision(spread)
         starts = [] if start is None else [self.inputs.to_standardised(self.space, start)]
         with single_threaded_blas():
-            best = self._search(self._whole(support), Effort(2, 1, 60), starts, precision)
+            best = self._search.highest(self._whole(support), Effort(2, 1, 60), starts, precision)
         return self._raw(best.peak.theta, self.space.free(support))
 
     def first_climb(self, support: Support, start: np.ndarray) -> float:
@@ -170,8 +152,9 @@ class NetworkLikelihood(Likelihood):
     def _fit_level(self, supports: Iterable[Support], starts: Sequence[np.ndarray] = ()) -> None:
         """Several supports side by side; what each starts from was known before the first of them."""
         jobs = [(support, [*self._neighbours(support), *starts, *self._given]) for support in supports]
+        effort = self._effort or Effort()
         with single_threaded_blas(), ThreadPoolExecutor(num_workers()) as pool:
-            found = list(pool.map(lambda job: self._search(job[0], self._effort or Effort(), job[1]), jobs))
+            found = list(pool.map(lambda job: self._search.highest(job[0], effort, job[1], self._flat), jobs))
         for (support, _), best in zip(jobs, found, strict=True):
             known = self._peaks.get(support)
             self._peaks[support] = best if known is None or best.peak.value > known.peak.value else known
@@ -186,52 +169,6 @@ class NetworkLikelihood(Likelihood):
         first = [self._first[support]] if support in self._first else []
         return [*first, *(self._peaks[s].peak.theta for s in chosen)]
 
-    def _search(
-        self, support: Support, effort: Effort, warm: Sequence[np.ndarray], precision: np.ndarray | None = None
-    ) -> "_Best":
-        """Random starts on a sample, the best of them and the warm ones on all rows; keeps the highest peak.
-
-        All climb roughly at first, and only those that are then near the highest go on to the end.
-        """
-        precision = self._flat if precision is None else precision
-        free = self.space.free(support)
-
-        def go_on(start: np.ndarray, tolerance: float) -> Peak:
-            return climb(self.rows, start, free, precision, tolerance, effort.max_steps)
-
-        trials = self._random_peaks(support, effort, precision)
-        starts = [*trials[: effort.num_polished], *(np.where(free, start, self._fixed) for start in warm)]
-        rough = [go_on(start, GLANCE) for start in starts]
-        top = max(peak.value for peak in rough)
-        peaks = [go_on(peak.theta, TOLERANCE) if peak.value > top - CONTENDER else peak for peak in rough]
-        best = max(peaks, key=lambda peak: peak.value)
-        # How high would another search have come? The best random start that did not win says so, else a warm one.
-        beaten = [peak.value for peak in peaks[: effort.num_polished] if peak is not best]
-        beaten = beaten or [peak.value for peak in peaks if peak is not best]
-        return _Best(best, 2 * (best.value - max(beaten, default=best.value)))
-
-    def _random_peaks(self, support: Support, effort: Effort, precision: np.ndarray) -> list[np.ndarray]:
-        """Where random starts end on a sample of the rows, the most likely first; the better half climbs on."""
-        free = self.space.free(support)
-        rng = np.random.default_rng([self._seed, len(support), *sorted(support)])
-        size = min(SAMPLE, len(self.rows))
-        sample = self.rows.sample(np.sort(rng.choice(len(self.rows), size, replace=False)))
-        share = precision * size / len(self.rows)
-        starts = [np.where(free, self._random_start(rng), self._fixed) for _ in range(effort.num_starts)]
-        first = sorted((climb(sample, start, free, share, 0.1, 10) for start in starts), key=lambda peak: -peak.value)
-        kept = first[: max(-(-len(first) // 2), effort.num_polished)]
-        last = sorted((climb(sample, peak.theta, free, share, 0.1, 20) for peak in kept), key=lambda peak: -peak.value)
-        return [peak.theta for peak in last]
-
-    def _random_start(self, rng: np.random.Generator) -> np.ndarray:
-        """Weights of variance 1/fan-in (twice that for relu), so that units start neither dead nor saturated."""
-        theta = np.zeros(self.space.num_parameters)
-        for weights, biases in self.space.layer_indices:
-            gain = np.sqrt((2.0 if self.space.activation == "relu" else 1.0) / max(weights.shape[1], 1))
-            theta[weights] = rng.normal(0.0, gain, weights.shape)
-            theta[biases] = rng.normal(0.0, 0.3, biases.shape)
-        return theta
-
     def _close(self) -> None:
         """Refit, small ones first, every support that one of its subsets beats: then λ is monotone, and never negative."""
         for support in sorted(self._peaks, key=lambda s: (len(s), sorted(s))):
@@ -242,7 +179,7 @@ class NetworkLikelihood(Likelihood):
                 with single_threaded_blas():
                     peak = climb(self.rows, beaten.peak.theta, self.space.free(support), self._flat)
                 noise = own.noise + 2 * (peak.value - own.peak.value)
-                self._peaks[support] = _Best(peak, noise)
+                self._peaks[support] = Best(peak, noise)
 
     def adopt(self, restricted: Fit) -> None:
         """Nothing is left to do: a fit never beats the full one, which was started from it."""
@@ -319,17 +256,6 @@ def rows_kind(space: Network) -> type[NetworkRows]:
     if isinstance(space, BoltzmannNetwork):
         return BoltzmannRows
     return ShallowRows if len(space.hidden) == 1 else GaussianRows
-
-
-@dataclass(frozen=True)
-class _Best:
-    """The highest peak of a support, and the restart noise: how much lower, in λ, the next independent climb ended.
-
-    A climb that was given up roughly, more than `CONTENDER` below, counts as it stood: such noise is an upper bound.
-    """
-
-    peak: Peak
-    noise: float
 
 
 def residual_covariance(
