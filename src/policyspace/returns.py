@@ -110,7 +110,7 @@ def _block(
     def fill(slots: _Slots, first: Array) -> _Slots:
         """Slots without a living episode play the next ones, from number `first` on."""
         ended = ~slots.alive
-        episodes = jnp.where(ended, first + jnp.cumsum(ended) - 1, slots.episodes)
+        episodes = jnp.where(ended, first + _counted(ended) - 1, slots.episodes)
         which = jnp.minimum(episodes, num_episodes - 1)
         fresh = jax.tree.map(lambda leaf: leaf.at[..., which].get(mode="promise_in_bounds"), starts)
         return _Slots(
@@ -130,7 +130,7 @@ def _block(
         alive, lengths, gained = slots.alive, slots.lengths, jnp.zeros(size)
         for i in range(SEGMENT):
             gained = gained + jnp.where(alive, discount**i * rewards[i], 0.0)
-            lengths = lengths + alive
+            lengths = lengths + alive.astype(jnp.int32)
             alive = alive & ~ended[i] & (lengths < world.horizon)
         returns = slots.returns + slots.factors * gained
         return _Slots(slots.episodes, rows, alive, lengths, returns, slots.factors * discount**SEGMENT)
@@ -144,7 +144,7 @@ def _block(
         # What is written of a living episode is overwritten later; numbers from m on are dropped.
         totals = totals.at[slots.episodes].set(slots.returns, mode="drop", unique_indices=True)
         lengths = lengths.at[slots.episodes].set(slots.lengths, mode="drop", unique_indices=True)
-        return turn + 1, fill(slots, first), first + jnp.sum(~slots.alive), totals, lengths
+        return turn + 1, fill(slots, first), first + jnp.sum(~slots.alive, dtype=jnp.int32), totals, lengths
 
     size = min(SLOTS, num_episodes)
     # While episodes wait every slot plays, and then each plays one at most: there are no more segments than these.
@@ -152,10 +152,20 @@ def _block(
     keys = jax.random.split(key, (num_episodes * longest // size + longest, SEGMENT + 1))
     none = jnp.zeros(size, dtype=bool)
     rows = jax.tree.map(lambda leaf: leaf[..., :size], starts)
-    slots = fill(_Slots(jnp.arange(size), rows, none, jnp.zeros(size, int), jnp.zeros(size), jnp.ones(size)), 0)
-    carry = (0, slots, jnp.asarray(size), jnp.zeros(num_episodes), jnp.zeros(num_episodes, int))
+    # Numbers of 32 bits where they do, of which a processor handles twice as many at a time.
+    count = jnp.zeros(size, jnp.int32)
+    slots = fill(_Slots(count, rows, none, count, jnp.zeros(size), jnp.ones(size)), jnp.int32(0))
+    carry = (0, slots, jnp.int32(size), jnp.zeros(num_episodes), jnp.zeros(num_episodes, jnp.int32))
     *_, totals, lengths = jax.lax.while_loop(lambda carry: carry[1].alive.any(), segment, carry)
     return totals, lengths
+
+
+def _counted(ended: Array) -> Array:
+    """How many have ended up to each [m]: in rows of 16 by one product, which is faster than to add one by one."""
+    rows = jnp.pad(ended, (0, -len(ended) % 16)).astype(jnp.int32).reshape(-1, 16)
+    inside = rows @ jnp.triu(jnp.ones((16, 16), jnp.int32))
+    before = jnp.cumsum(inside[:, -1], dtype=jnp.int32) - inside[:, -1]
+    return (inside + before[:, None]).ravel()[: len(ended)]
 
 
 def _rows(states: State) -> list[Any]:

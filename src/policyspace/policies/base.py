@@ -133,7 +133,10 @@ class ExponentialFamily(PolicySpace):
     @final
     def natural(self, theta: Array, features: Array) -> Array:
         """η = weights·φ(s) [..., k]."""
-        return self.design(features) @ self.weights(theta).T
+        weights = self.weights(theta)
+        if not self.intercept:
+            return features @ weights.T
+        return features @ weights[:, 1:].T + weights[:, 0]
 
     @final
     def sufficient_statistic(self, features: Array, actions: Array) -> Array:

@@ -96,7 +96,8 @@ class Minigolf(ConfMDP):
     def features(self, state: Array) -> Array:
         """(x, f, √x, √f, √(xf)), with x floored at 0."""
         x, f = jnp.maximum(state[0], 0.0), state[1]
-        return jnp.stack([x, f, jnp.sqrt(x), jnp.sqrt(f), jnp.sqrt(x * f)])
+        root_x, root_f = jnp.sqrt(x), jnp.sqrt(f)
+        return jnp.stack([x, f, root_x, root_f, root_x * root_f])
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """Gaussian with deviation 0.01 on the five features and a constant."""
