@@ -15,16 +15,16 @@ from policyspace.report.evidence import save
 
 def test_intervals_are_clopper_and_pearsons():
     for count, runs in ((0, 20), (3, 40), (40, 40)):
-        found = Rate("x", count, runs, 0.05).interval
+        found = Rate(count, runs, "x", 0.05).interval
         np.testing.assert_allclose(found, proportion_confint(count, runs, method="beta"), atol=1e-9)
-    assert Rate("x", 3, 40, 0.05).interval[0] == pytest.approx(beta.ppf(0.025, 3, 38))
+    assert Rate(3, 40, "x", 0.05).interval[0] == pytest.approx(beta.ppf(0.025, 3, 38))
 
 
 def test_a_rate_is_judged_by_its_interval():
-    assert Rate("x", 0, 20, 0.05).verdict == "as promised"  # 20 runs cannot show more
-    assert Rate("x", 0, 200, 0.05).verdict == "less often"
-    assert Rate("x", 10, 40, 0.05).verdict == "too often"
-    assert Rate("x", 2, 40, 0.05).words == "0.050 (0.006–0.169)"
+    assert Rate(0, 20, "x", 0.05).verdict == "as promised"  # 20 runs cannot show more
+    assert Rate(0, 200, "x", 0.05).verdict == "less often"
+    assert Rate(10, 40, "x", 0.05).verdict == "too often"
+    assert Rate(2, 40, "x", 0.05).words == "0.050 (0.006–0.169)"
 
 
 # -- cells and batches --------------------------------------------------------------------------------------------

@@ -5,16 +5,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from policyspace.calibrated.decide import Decisions
 from policyspace.calibrated.search import all_supports, one_at_a_time
 from policyspace.calibrated.universal import Universal
 from policyspace.demonstrations import Demonstrations
 from policyspace.experiments import car
-from policyspace.experiments.car_panels import Share, analyse, outcomes
+from policyspace.experiments.car_panels import analyse, outcomes
 from policyspace.experiments.car_rules import by_wilks
 from policyspace.experiments.panel import Scale
+from policyspace.experiments.rates import Share
 from policyspace.experiments.store import Record
 from policyspace.likelihood import likelihood_of
 from policyspace.policies import GaussianLinear
@@ -52,7 +52,7 @@ def test_shares_are_what_was_counted():
     found = {(o.rule, o.test, o.num_episodes, o.failed): o for o in outcomes(known_records())}
     assert len(found) == 12
     first = found["rule_1", "wilks", 10, False]
-    assert (first.correct.count, first.among.count, first.false.count, first.correct.total) == (0, 1, 1, 2)
+    assert (first.correct.count, first.among.count, first.false.count, first.correct.num_runs) == (0, 1, 1, 2)
     second = found["rule_2", "wilks", 10, False]
     assert (second.correct.count, second.among.count, second.false.count) == (1, 1, 1)
     ours = found["rule_1", "universal", 10, False]  # what is in some of the supports only is not said to be controlled
@@ -61,12 +61,6 @@ def test_shares_are_what_was_counted():
     assert found["rule_2", "universal", 300, True].correct == Share(0, 1)
     assert found["rule_1", "universal", 300, True].false == Share(0, 1)
     assert found["rule_1", "wilks", 300, True].false == Share(1, 1)
-
-
-@pytest.mark.parametrize(("count", "total"), [(0, 10), (3, 7), (100, 100)])
-def test_intervals_are_those_of_wilson(count, total):
-    expected = proportion_confint(count, total, method="wilson")
-    np.testing.assert_allclose(Share(count, total).interval, expected, atol=1e-12)
 
 
 def test_the_page_says_what_the_records_say(tmp_path):

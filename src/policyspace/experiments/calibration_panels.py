@@ -152,7 +152,7 @@ def _degrees(records: list[Record]) -> dict[tuple[str, str], Rate]:
         total = sum(r.setting["num_runs"] for r in batch)
         for key in _in_order(batch[0].result["rejections"]):
             count = sum(r.result["rejections"][key] for r in batch)
-            rates[policy, key] = Rate(_words(policy, key), count, total, batch[0].setting["significance"])
+            rates[policy, key] = Rate(count, total, _words(policy, key), batch[0].setting["significance"])
     return rates
 
 
@@ -183,8 +183,8 @@ def _measured(name: str, batches: list[Record]) -> Measured:
     power = sum(r.result["power"] * r.setting["num_runs"] for r in batches) / total
     exact = None
     if "exact" in batches[0].result:
-        exact = Rate(name, sum(r.result["exact"] for r in batches), total, 1.0)
-    errors = Rate(name, sum(r.result["errors"] for r in batches), total, nominal)
+        exact = Rate(sum(r.result["exact"] for r in batches), total, name, 1.0)
+    errors = Rate(sum(r.result["errors"] for r in batches), total, name, nominal)
     return Measured(errors, power, sum(r.duration for r in batches) / total, exact)
 
 

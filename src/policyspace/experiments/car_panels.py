@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from policyspace.experiments.panel import Panel, Verdict
+from policyspace.experiments.rates import Share
 from policyspace.experiments.store import Record
 
 if TYPE_CHECKING:
@@ -26,29 +26,6 @@ CLAIM = (
     "With few episodes the simplified rule is ahead; with many the combinatorial rule identifies the policy space in "
     "nearly all runs, while the simplified one may select a wrong set."
 )
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of some drivers with its 95 % interval (Wilson)."""
-
-    count: int
-    total: int
-
-    @property
-    def value(self) -> float:
-        """The share."""
-        return self.count / self.total
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """{p : |p̂ − p| ≤ 1.96·√(p(1−p)/n)}."""
-        found = binomtest(self.count, self.total).proportion_ci(0.95, method="wilson")
-        return float(found.low), float(found.high)
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 @dataclass(frozen=True)
@@ -130,7 +107,7 @@ def analyse(records: Sequence[Record]) -> list[Panel]:
             f"{why} {counted}{', and are counted apart' if any(drivers.values()) else ''}.",
             draw(found, "correct", "share of drivers identified exactly", None, counted),
             ("drivers", "rule and test", "episodes", "identified", "among those returned"),
-            [(_who(o), WAYS[o.rule, o.test][0], str(o.num_episodes), str(o.correct), str(o.among)) for o in found],
+            [(_who(o), WAYS[o.rule, o.test][0], str(o.num_episodes), o.correct.words, o.among.words) for o in found],
             numbers,
         ),
         Panel(
@@ -141,7 +118,7 @@ def analyse(records: Sequence[Record]) -> list[Panel]:
             _errors(last, float(np.median(noise))),
             draw(found, "false", "share of drivers with a false selection", level, counted),
             ("drivers", "rule and test", "episodes", "with a false selection"),
-            [(_who(o), WAYS[o.rule, o.test][0], str(o.num_episodes), str(o.false)) for o in found],
+            [(_who(o), WAYS[o.rule, o.test][0], str(o.num_episodes), o.false.words) for o in found],
             {"outcomes": numbers["outcomes"], "significance": level},
         ),
     ]  # fmt: skip
@@ -153,8 +130,8 @@ def _verdict(last: list[Outcome]) -> tuple[Verdict, str]:
     first, second = share["rule_1", "wilks"], share["rule_2", "wilks"]
     ours = share["rule_1", "universal"]
     said = (
-        f"At {last[0].num_episodes} episodes, with the paper's χ², Rule 1 finds the owned set and no other for {first} of "
-        f"the drivers, Rule 2 for {second}; by universal inference Rule 1 does for {ours}."
+        f"At {last[0].num_episodes} episodes, with the paper's χ², Rule 1 finds the owned set and no other for "
+        f"{first.words} of the drivers, Rule 2 for {second.words}; by universal inference Rule 1 does for {ours.words}."
     )
     if first.interval[0] > 0.8 and first.value > second.value:
         return "holds", said
@@ -162,7 +139,7 @@ def _verdict(last: list[Outcome]) -> tuple[Verdict, str]:
     if better or (ours.interval[0] > 0.8 and ours.interval[0] > first.interval[1]):
         with_ours = " What the paper claims of Rule 1 comes true with a test that holds, not with χ²."
         return "holds partly", said + ("" if better else with_ours)
-    few = " So few drivers can tell little." if first.total < FEW else ""
+    few = " So few drivers can tell little." if first.num_runs < FEW else ""
     return "does not hold", said + few
 
 
@@ -170,10 +147,10 @@ def _errors(last: list[Outcome], noise: float) -> str:
     """What both tests do at the largest number of episodes."""
     false = {(o.rule, o.test): o.false for o in last}
     return (
-        f"At {last[0].num_episodes} episodes Rule 2 by χ² errs with {false['rule_2', 'wilks']} of the drivers, Rule 1 with "
-        f"{false['rule_1', 'wilks']}: a network is not identifiable, and λ has no χ² law; with other random starts it moves "
-        f"by {noise:.0f} in the median. By universal inference the rules err with {false['rule_2', 'universal']} and "
-        f"{false['rule_1', 'universal']}."
+        f"At {last[0].num_episodes} episodes Rule 2 by χ² errs with {false['rule_2', 'wilks'].words} of the drivers, "
+        f"Rule 1 with {false['rule_1', 'wilks'].words}: a network is not identifiable, and λ has no χ² law; with other "
+        f"random starts it moves by {noise:.0f} in the median. By universal inference the rules err with {false['rule_2', 'universal'].words} and "
+        f"{false['rule_1', 'universal'].words}."
     )
 
 
@@ -217,11 +194,11 @@ def draw(outcomes: list[Outcome], what: str, label: str, level: float | None, no
 
 
 def _who(outcome: Outcome) -> str:
-    return f"{outcome.correct.total} that {'failed to learn' if outcome.failed else 'learned'}"
+    return f"{outcome.correct.num_runs} that {'failed to learn' if outcome.failed else 'learned'}"
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
     """As JSON can hold it, intervals included."""
     shares = {name: getattr(outcome, name) for name in ("correct", "among", "false")}
     plain = {name: [round(x, 4) for x in (share.value, *share.interval)] for name, share in shares.items()}
-    return asdict(outcome) | plain | {"num_drivers": outcome.correct.total}
+    return asdict(outcome) | plain | {"num_drivers": outcome.correct.num_runs}

@@ -44,7 +44,7 @@ def counts(records: list[Record], owned: bool) -> Counts:
                 found.setdefault(key, []).append(name in record.result["selected"])
     # A rate of truths may be anything; of falsehoods, at most δ over all features.
     nominal = 1.0 if owned else float(records[0].setting["significance"])
-    return {key: Rate(FEATURES[key[2]], sum(hits), len(hits), nominal) for key, hits in found.items()}
+    return {key: Rate(sum(hits), len(hits), FEATURES[key[2]], nominal) for key, hits in found.items()}
 
 
 def gains(records: list[Record], design: str) -> dict[tuple[int, str], tuple[int, int, float]]:

@@ -16,13 +16,11 @@ INK, FAINT = "#1f2933", "#e4e7eb"
 
 
 @dataclass(frozen=True)
-class Rate:
-    """How often something happened, under a name; `nominal` is how often it may."""
+class Share:
+    """How often something happened in so many runs."""
 
-    name: str
     count: int
     num_runs: int
-    nominal: float
 
     @property
     def value(self) -> float:
@@ -36,16 +34,24 @@ class Rate:
         return float(found.low), float(found.high)
 
     @property
-    def verdict(self) -> str:
-        """Too often or less often where the interval lies on one side of the nominal level, else as promised."""
-        low, high = self.interval
-        return "too often" if low > self.nominal else "less often" if high < self.nominal else "as promised"
-
-    @property
     def words(self) -> str:
         """The share with its interval."""
         low, high = self.interval
         return f"{self.value:.3f} ({low:.3f}–{high:.3f})"
+
+
+@dataclass(frozen=True)
+class Rate(Share):
+    """A share under a name; `nominal` is how often it may happen."""
+
+    name: str
+    nominal: float
+
+    @property
+    def verdict(self) -> str:
+        """Too often or less often where the interval lies on one side of the nominal level, else as promised."""
+        low, high = self.interval
+        return "too often" if low > self.nominal else "less often" if high < self.nominal else "as promised"
 
 
 def draw_rates(blocks: Sequence[tuple[str, Sequence[Rate]]], title: str, label: str) -> "Figure":

@@ -60,7 +60,7 @@ def looseness(records: list[Record]) -> list[Looseness]:
         delta = batch[0].setting["significance"]
         for quantity in QUANTITIES:
             shares = np.concatenate([r.result["shares"][quantity] for r in batch])
-            broken = Rate(f"{FAMILIES[family]}, {n}", int((shares > 1).sum()), len(shares), delta)
+            broken = Rate(int((shares > 1).sum()), len(shares), f"{FAMILIES[family]}, {n}", delta)
             found.append(Looseness(family, n, quantity, broken, float(1 / np.quantile(shares, 1 - delta))))
     return found
 
@@ -74,12 +74,12 @@ def sample_sizes(records: list[Record]) -> list[Size]:
         exact = sum(r.result["exact"] for r in batch)
         right = [p if name in first["controlled"] else 1 - p for name, p in first["predicted"].items()]
         hits = {
-            name: (Rate(name, sum(r.result["found"][name] for r in batch), total, p), p)
+            name: (Rate(sum(r.result["found"][name] for r in batch), total, name, p), p)
             for name, p in first["predicted"].items()
         }
         found.append(
             Size(
-                family, n, Rate(f"{FAMILIES[family]}, {n}", total - exact, total, delta),
+                family, n, Rate(total - exact, total, f"{FAMILIES[family]}, {n}", delta),
                 1 - float(np.prod(right)),  # as if the tests of different features were independent, which they nearly are
                 first["bound"], first["planned_pairs"], first["proven_pairs"], first["wrong_when_proven"], hits,
             )
