@@ -149,8 +149,8 @@ def _errors(last: list[Outcome], noise: float) -> str:
     return (
         f"At {last[0].num_episodes} episodes Rule 2 by χ² errs with {false['rule_2', 'wilks'].words} of the drivers, "
         f"Rule 1 with {false['rule_1', 'wilks'].words}: a network is not identifiable, and λ has no χ² law; with other "
-        f"random starts it moves by {noise:.0f} in the median. By universal inference the rules err with {false['rule_2', 'universal'].words} and "
-        f"{false['rule_1', 'universal'].words}."
+        f"random starts it moves by {noise:.0f} in the median. By universal inference the rules err with "
+        f"{false['rule_2', 'universal'].words} and {false['rule_1', 'universal'].words}."
     )
 
 
