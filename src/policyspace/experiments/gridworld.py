@@ -30,7 +30,7 @@ SETTINGS = Configuring(
             for name, peak in (("row", 4), ("col", 0), ("goal_row", 4), ("goal_col", 4))
         },
     },
-    story_episodes=1000,
+    story_episodes=100,  # a look of 1000 shows nearly everything at once
 )
 
 

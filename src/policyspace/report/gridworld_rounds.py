@@ -45,12 +45,12 @@ def continuous_gridworld_panel(
 
     _bare(axes)
     h = 2.5
-    line = np.linspace(-h, h, 160)
+    line = np.linspace(-h, h, 120)
     image = np.ones((len(line), len(line), 3))
     for colour, x, y, variance in ((AGENT, "x", "y", 0.2), (GOAL, "goal_x", "goal_y", 0.4)):
         along_x, along_y = (np.exp(-((line - float(configuration[n])) ** 2) / (2 * variance)) for n in (x, y))
         image = _tinted(image, np.outer(along_y, along_x) * 0.55, colour)
-    axes.imshow(image, extent=(-h, h, -h, h), origin="lower", zorder=0, interpolation="bilinear")
+    axes.imshow(image, extent=(-h, h, -h, h), origin="lower", zorder=0, interpolation="none")
     for name in open_ | falling:
         who, _, i, j = name.split("_")
         ghost = name in falling
