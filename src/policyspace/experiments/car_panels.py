@@ -171,6 +171,8 @@ def draw(outcomes: list[Outcome], what: str, label: str, level: float | None, no
             x = np.array([o.num_episodes for o in own]) * 1.05 ** (place - (len(ways) - 1) / 2 + 0.4 * failed)
             y = np.array([share.value for share in shares])
             ends = np.abs(np.array([share.interval for share in shares]).T - y)
+            if failed and shares[0].num_runs < FEW:
+                ends = np.zeros_like(ends)  # nearly all of the axis, which would hide the others
             axes.errorbar(
                 x, y, ends, fmt=style[0] if failed else style, color=colour, linewidth=1.8, elinewidth=1, capsize=2,
                 alpha=0.55 if failed else 1.0, mfc="white" if failed else colour, label=None if failed else name,

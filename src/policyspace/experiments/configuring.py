@@ -25,6 +25,7 @@ class Configuring:
     experiment: str
     world: str
     episodes: tuple[int, ...]  # the n of one data set, on the paper's axis
+    quick_episodes: tuple[int, ...]  # those of the miniature
     totals: tuple[int, ...]  # of all episodes that are paid for
     paper: dict[str, Any]  # the options of the paper's objective
     num_attempts: int  # for each feature, N_conf
@@ -36,7 +37,7 @@ class Configuring:
 
     def cells(self, scale: Scale, runs: int) -> list[Cell]:
         """All of them: the parts differ in what one look costs, never in the agents."""
-        episodes = self.episodes[:2] if scale.quick else self.episodes
+        episodes = self.quick_episodes if scale.quick else self.episodes
         totals = self.totals[1:2] if scale.quick else self.totals
         attempts = 1 if scale.quick else self.published_attempts if scale.as_published else self.num_attempts
         designs = ("none", "uniform", "d-optimal") if scale.quick else tuple(COMPARED)

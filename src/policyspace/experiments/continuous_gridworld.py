@@ -17,6 +17,7 @@ SETTINGS = Configuring(
     experiment="continuous-gridworld",
     world="continuous-gridworld",
     episodes=(10, 100),
+    quick_episodes=(100,),
     totals=(40, 120, 400),
     paper={"penalty": 1e-6, "num_updates": 100, "learning_rate": 0.01},
     num_attempts=1,  # of 50 features each; the two attempts more of the paper triple the time
@@ -36,7 +37,7 @@ SETTINGS = Configuring(
 
 def cells(scale: Scale) -> list[Cell]:
     """Conf and no-conf by episodes a look, all designs at equal totals, one agent's story."""
-    return SETTINGS.cells(scale, scale.num_runs(RUNS, 2))
+    return SETTINGS.cells(scale, scale.num_runs(RUNS, 1))
 
 
 def analyse(records: list[Record]) -> list[Panel]:

@@ -17,6 +17,7 @@ SETTINGS = Configuring(
     experiment="gridworld",
     world="gridworld",
     episodes=(10, 30, 100, 300, 1000),
+    quick_episodes=(10, 30),
     totals=(40, 120, 400),
     paper={"penalty": 0.125, "num_updates": 150, "learning_rate": 0.01},
     num_attempts=3,
@@ -36,7 +37,7 @@ SETTINGS = Configuring(
 
 def cells(scale: Scale) -> list[Cell]:
     """Conf and no-conf by episodes a look, all designs at equal totals, one agent's story."""
-    return SETTINGS.cells(scale, scale.num_runs(RUNS, 3))
+    return SETTINGS.cells(scale, scale.num_runs(RUNS, 1))
 
 
 def analyse(records: list[Record]) -> list[Panel]:
