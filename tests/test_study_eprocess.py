@@ -107,12 +107,12 @@ def test_what_one_batch_cannot_show_several_can(study):
     """Evidence adds up; what is decided stays decided; δ is never shared out, so there is always another round."""
     highest, number = 0.0, 0
     while "x" not in study.status().selected:
-        record = study.tell(golf(number, 25, slope=0.008))
+        record = study.tell(golf(number, 10, slope=0.008))
         row = next(row for row in record.tests if row["group"] == "x")
         assert record.significance == 0.05 and row["highest"] >= highest
         highest, number = row["highest"], number + 1
         assert number < 12
-    assert number >= 2 and record.fell == ("x",) and 25 * (number - 1) < row["decided_at"] <= 25 * number
+    assert number >= 2 and record.fell == ("x",) and 10 * (number - 1) < row["decided_at"] <= 10 * number
     assert study.status().truth == ["x"] and study.status().evidence["x"] >= 1.0
     after = study.tell(golf(99, 25)).tests
     assert next(r for r in after if r["group"] == "x") == row | {"looks": []}

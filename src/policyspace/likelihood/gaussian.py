@@ -94,7 +94,7 @@ class GaussianLikelihood(LinearLikelihood):
         smallest = float(np.linalg.eigvalsh(moments / np.outer(scale, scale))[0])
         p = len(self.design.mean)
         squares = 0.0 if self.space.estimated else float(np.sum(self.space.precision * moments[p:, p:]))
-        return np.finfo(float).eps * max(self.total_weight, squares) / max(smallest, np.finfo(float).tiny)
+        return np.finfo(float).eps * max(self.total_weight, squares) / max(smallest, np.finfo(float).eps)
 
     def _sharpen(self, factor: np.ndarray) -> None:
         """Let the design judge ranks by the rows' own decomposition, as finely as the rounding of its means allows."""
