@@ -107,7 +107,7 @@ def test_what_one_batch_cannot_show_several_can(study):
     """Evidence adds up; what is decided stays decided; δ is never shared out, so there is always another round."""
     highest, number = 0.0, 0
     while "x" not in study.status().selected:
-        record = study.tell(golf(number, 10, slope=0.008))
+        record = study.tell(golf(number, 10, slope=0.004))
         row = next(row for row in record.tests if row["group"] == "x")
         assert record.significance == 0.05 and row["highest"] >= highest
         highest, number = row["highest"], number + 1
