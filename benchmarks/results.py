@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from policyspace.experiments.results import OURS
+from policyspace.report.results_page import duration
 
 DOCS = Path(__file__).parent.parent / "docs" / "results"
 HEAD = """# Results
@@ -19,16 +20,6 @@ leaves the same as one self-contained page ([how](../reproduce.md)). All digits:
 """
 
 
-def duration(seconds: float) -> str:
-    return (
-        f"{seconds / 3600:.1f} h"
-        if seconds >= 5400
-        else f"{seconds / 60:.0f} min"
-        if seconds >= 90
-        else f"{seconds:.0f} s"
-    )
-
-
 def summary(experiments: dict[str, Any]) -> list[str]:
     """One line an experiment: what came out, and what it cost."""
     lines = ["| experiment | what holds | on the clock | computing | the authors' code |", "|---|---|---|---|---|"]
@@ -36,12 +27,12 @@ def summary(experiments: dict[str, Any]) -> list[str]:
         verdicts = ", ".join(dict.fromkeys(panel["verdict"] for panel in entry["panels"]))
         clock, authors = entry["seconds_on_the_clock"], entry["authors_hours"]
         times = [duration(clock) if clock else "–", duration(entry["seconds_of_computing"])]
-        cells = [f"[{entry['title']}](#{name})", verdicts, *times, f"≈ {authors:.0f} h" if authors else "–"]
+        cells = [f"[{entry['title']}](#{name})", verdicts, *times, f"≈ {duration(3600 * authors)}" if authors else "–"]
         lines.append(f"| {' | '.join(cells)} |")
     clock = sum(entry["seconds_on_the_clock"] or 0.0 for entry in experiments.values())
     computing = sum(entry["seconds_of_computing"] for entry in experiments.values())
     authors = sum(entry["authors_hours"] or 0.0 for entry in experiments.values())
-    return [*lines, f"| all | | {duration(clock)} | {duration(computing)} | ≈ {authors:.0f} h |", ""]
+    return [*lines, f"| all | | {duration(clock)} | {duration(computing)} | ≈ {duration(3600 * authors)} |", ""]
 
 
 def section(name: str, entry: dict[str, Any]) -> list[str]:
