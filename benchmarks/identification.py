@@ -8,8 +8,8 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.table import Row, clock, show
-from policyspace.likelihood.boltzmann import BoltzmannLikelihood
-from policyspace.likelihood.gaussian import GaussianLikelihood
+from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
+from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
 NUM_FEATURES, ACTIONS, SEED = 16, "abcd", 0

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.table import Row, clock, show
-from policyspace.jax_setup import jax
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import Learning, learn
 

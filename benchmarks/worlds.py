@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.table import Row, clock, show
-from policyspace.confmdp import ConfMDP, rollout
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import PolicySpace
-from policyspace.returns import simulate_returns
+from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds import make_world
+from policyspace.worlds.confmdp import ConfMDP, rollout
+from policyspace.worlds.returns import simulate_returns
 
 EPISODES, SEED = 10_000, 0
 Rows = list[list[float]]

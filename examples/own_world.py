@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.configuration_parameters import ConfigurationParameter
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key, rollout
-from policyspace.importance import effective_sample_size, log_weights, renyi2
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import GaussianLinear, PolicySpace
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.configuration_parameters import ConfigurationParameter
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
+from policyspace.worlds.importance import effective_sample_size, log_weights, renyi2
 
 
 @dataclass(frozen=True)

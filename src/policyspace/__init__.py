@@ -10,44 +10,44 @@ The names below stand in the order of the data. Importing the package loads noth
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from policyspace.gymnasium_ids import announce
+from policyspace.worlds.gymnasium_ids import announce
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from policyspace.answer import GroupTest, Identification
     from policyspace.configuration import configure
-    from policyspace.confmdp import ConfMDP, rollout
-    from policyspace.demonstrations import Demonstrations
+    from policyspace.data.demonstrations import Demonstrations
+    from policyspace.data.readers import read, write
     from policyspace.errors import InputError
-    from policyspace.glr import Test, likelihood_ratio
+    from policyspace.fits import Fit, fit, likelihood_of
     from policyspace.identification import combinatorial, identify, simplified
-    from policyspace.likelihood import Fit, fit, likelihood_of
+    from policyspace.inference.glr import Test, likelihood_ratio
     from policyspace.planning import plan, profile_intervals
     from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
     from policyspace.policies.custom import CustomPolicy
-    from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork
-    from policyspace.readers import read, write
+    from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
     from policyspace.study import Study
-    from policyspace.trajectories import Trajectories
     from policyspace.worlds import make_world
     from policyspace.worlds.agents import learn
+    from policyspace.worlds.confmdp import ConfMDP, rollout
+    from policyspace.worlds.trajectories import Trajectories
 
 _HOME = {
-    "Demonstrations": "demonstrations",
-    "read": "readers",
-    "write": "readers",
+    "Demonstrations": "data.demonstrations",
+    "read": "data.readers",
+    "write": "data.readers",
     "PolicySpace": "policies",
     "GaussianLinear": "policies",
     "BoltzmannLinear": "policies",
-    "GaussianNetwork": "policies.neural",
-    "BoltzmannNetwork": "policies.neural",
+    "GaussianNetwork": "policies.network",
+    "BoltzmannNetwork": "policies.network",
     "CustomPolicy": "policies.custom",
-    "Fit": "likelihood",
-    "fit": "likelihood",
-    "likelihood_of": "likelihood",
-    "Test": "glr",
-    "likelihood_ratio": "glr",
+    "Fit": "fits",
+    "fit": "fits",
+    "likelihood_of": "fits",
+    "Test": "inference.glr",
+    "likelihood_ratio": "inference.glr",
     "simplified": "identification",
     "combinatorial": "identification",
     "identify": "identification",
@@ -55,9 +55,9 @@ _HOME = {
     "GroupTest": "answer",
     "plan": "planning",
     "profile_intervals": "planning",
-    "ConfMDP": "confmdp",
-    "Trajectories": "trajectories",
-    "rollout": "confmdp",
+    "ConfMDP": "worlds.confmdp",
+    "Trajectories": "worlds.trajectories",
+    "rollout": "worlds.confmdp",
     "make_world": "worlds",
     "learn": "worlds.agents",
     "configure": "configuration",

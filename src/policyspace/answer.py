@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyspace.errors import InputError
-from policyspace.likelihood.base import Fit
+from policyspace.fits.base import Fit
 
 COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
 

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from policyspace.answer import Identification
-from policyspace.answering import answer_of
-from policyspace.calibrated.choice import TestName
-from policyspace.calibrated.verdicts import verdicts_by
-from policyspace.critical import CORRECTIONS, Correction
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
-from policyspace.fisher import Dependence, dependences
-from policyspace.likelihood import Likelihood, likelihood_of
-from policyspace.likelihood.chunks import single_threaded_blas
-from policyspace.likelihood.firth import FirthLikelihood
+from policyspace.fits import Likelihood, likelihood_of
+from policyspace.fits.chunks import single_threaded_blas
+from policyspace.fits.firth import FirthLikelihood
+from policyspace.fits.fisher import Dependence, dependences
+from policyspace.inference.answering import answer_of
+from policyspace.inference.choice import TestName
+from policyspace.inference.corrections import CORRECTIONS, Correction
+from policyspace.inference.rules import all_supports, one_at_a_time
+from policyspace.inference.verdicts import verdicts_by
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
-from policyspace.policies.neural import GaussianNetwork, NetworkGroups
-from policyspace.rules import all_supports, one_at_a_time
+from policyspace.policies.network import GaussianNetwork, NetworkGroups
 
 RULES = ("simplified", "combinatorial")
 
@@ -207,7 +207,7 @@ def _demonstrations(
     if isinstance(features, Demonstrations):
         return features if reference is None else features.with_reference(reference)
     if isinstance(features, str | Path):
-        from policyspace.readers import read
+        from policyspace.data.readers import read
 
         return read(
             features,
@@ -284,8 +284,8 @@ def _network(
     fixed: Any,
     blocks: dict[str, tuple[str, ...]],
 ) -> PolicySpace:
-    from policyspace.likelihood.network import residual_covariance
-    from policyspace.policies.neural import BoltzmannNetwork
+    from policyspace.fits.network_fits import residual_covariance
+    from policyspace.policies.network import BoltzmannNetwork
 
     if data.discrete:
         if covariance is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from policyspace import read
 from policyspace.cli import main
-from policyspace.demo import TRUTH, load, make
+from policyspace.data.demo_log import TRUTH, load, make
 
 
 @pytest.fixture

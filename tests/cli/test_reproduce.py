@@ -18,7 +18,7 @@ from rich.console import Console
 from policyspace.cli import main
 from policyspace.cli.reproduce import EXPERIMENTS
 from policyspace.cli.reproduce_progress import CellProgress, TimeLeft, described, distinguishing
-from policyspace.experiments.store import Cell, Store
+from policyspace.experiments.records import Cell, Store
 
 # Two experiments under names that the command knows; every process finds them, for Python runs this file as it starts.
 KNOWN_EVERYWHERE = textwrap.dedent(
@@ -31,7 +31,7 @@ KNOWN_EVERYWHERE = textwrap.dedent(
         module.TITLE, module.RUNS, module.AUTHORS_HOURS = title, 12, 50.0
 
         def cells(scale):
-            from policyspace.experiments.store import Cell
+            from policyspace.experiments.records import Cell
             setting = {"literal": scale.as_published, "options": [1, 2], "points": 3 if scale.quick else 30}
             seeds = range(scale.num_runs(module.RUNS, 2))
             return [Cell(name.replace("_", "-"), {**setting, "seed": seed}) for seed in seeds]

@@ -9,9 +9,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from policyspace.cli.simulate import BARS, simulate, sparkline
+from policyspace.data.readers import read
 from policyspace.errors import InputError
 from policyspace.identification import identify
-from policyspace.readers import read
 
 APP = typer.Typer(pretty_exceptions_enable=False)
 APP.command()(simulate)

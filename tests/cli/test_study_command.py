@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from policyspace import Demonstrations, Study, write
 from policyspace.cli.study import app
-from policyspace.configuration_parameters import parse_configuration
-from policyspace.confmdp import rollout
 from policyspace.errors import InputError
-from policyspace.jax_setup import jax
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
+from policyspace.worlds.configuration_parameters import parse_configuration
+from policyspace.worlds.confmdp import rollout
 
 WORLD = make_world("gridworld")
 SPACE = WORLD.policy_space()

@@ -6,9 +6,9 @@ import pytest
 from policyspace.configuration import DESIGNS, Information, PaperObjective, Question
 from policyspace.configuration.climb import Box, climb
 from policyspace.configuration.objective import expected_information, information_terms, log_det_gain
-from policyspace.confmdp import rollout
-from policyspace.jax_setup import jax, jnp
+from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds import make_world
+from policyspace.worlds.confmdp import rollout
 
 KEY = jax.random.key(5)
 

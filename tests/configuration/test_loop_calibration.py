@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import binom
 
 from policyspace.configuration import DESIGNS, configure
-from policyspace.jax_setup import jax
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn
 

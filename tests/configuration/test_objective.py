@@ -13,11 +13,11 @@ from policyspace.configuration.objective import (
     paper_objective,
     weights_of,
 )
-from policyspace.confmdp import rollout
-from policyspace.jax_setup import jax, jnp
-from policyspace.policy_gradient import policy_gradient
+from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds import make_world
+from policyspace.worlds.confmdp import rollout
 from policyspace.worlds.exact_gridworld import expected_return
+from policyspace.worlds.policy_gradient import policy_gradient
 
 KEY = jax.random.key(20)
 

@@ -7,12 +7,12 @@ import pytest
 
 from policyspace.configuration import PaperObjective, Uniform, configure
 from policyspace.configuration.rounds import Ledger, estimate, played, united
-from policyspace.confmdp import rollout
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.identification import simplified
-from policyspace.jax_setup import jax
 from policyspace.policies import BoltzmannLinear
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
+from policyspace.worlds.confmdp import rollout
 
 KEY = jax.random.key(3)
 OWNED = ("row_0", "col_1", "goal_row_2", "goal_col_3")

@@ -25,7 +25,7 @@ KNOWN_EVERYWHERE = textwrap.dedent(
         # How many threads BLAS would use, and how many XLA did use for one large product.
         import numpy
         from threadpoolctl import threadpool_info
-        from policyspace.jax_setup import jax, jnp
+        from policyspace.policies.jax_setup import jax, jnp
         square = jax.jit(lambda x: x @ x)
         x = square(jnp.ones((1500, 1500))).block_until_ready()
         before = busy()

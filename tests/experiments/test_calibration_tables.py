@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import beta, chi2
 from statsmodels.stats.proportion import proportion_confint
 
-from policyspace.calibrated.levels import SCENARIOS
 from policyspace.experiments import calibration, calibration_panels
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.rates import Rate
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
+from policyspace.inference.levels import SCENARIOS
 from policyspace.report.evidence import save
 
 

@@ -6,20 +6,20 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from policyspace.calibrated.decide import Decisions
-from policyspace.calibrated.search import all_supports, one_at_a_time
-from policyspace.calibrated.universal import Universal
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments import car
 from policyspace.experiments.car_panels import analyse, outcomes
 from policyspace.experiments.car_rules import by_wilks
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.rates import Share
-from policyspace.experiments.store import Record
-from policyspace.likelihood import likelihood_of
+from policyspace.experiments.records import Record
+from policyspace.fits import likelihood_of
+from policyspace.inference.decide import Decisions
+from policyspace.inference.rules import all_supports as by_closed_testing
+from policyspace.inference.search import all_supports, one_at_a_time
+from policyspace.inference.universal import Universal
 from policyspace.policies import GaussianLinear
 from policyspace.report.evidence import save
-from policyspace.rules import all_supports as by_closed_testing
 
 OWNED = ["speed", "left"]
 

@@ -11,7 +11,7 @@ from policyspace.experiments.configured_run import error_rates, run
 from policyspace.experiments.configuring import COMPARED
 from policyspace.experiments.configuring_panels import at_totals, by_episodes, panels, summarise
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.report.evidence import save
 
 

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from policyspace.errors import InputError
+from policyspace.experiments.records import Cell, Store
 from policyspace.experiments.runner import run_cells
-from policyspace.experiments.store import Cell, Store
 
 distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
 from policyspace.experiments.dask_cluster import DaskCluster  # noqa: E402

@@ -8,8 +8,8 @@ from policyspace.experiments import imitation, imitation_panels
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.experiments.imitators import Counts, adam, divergence, in_gauge, lasso, ridge
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Record
-from policyspace.jax_setup import jax
+from policyspace.experiments.records import Record
+from policyspace.policies.jax_setup import jax
 from policyspace.report.evidence import save
 from policyspace.worlds.agents import learn
 

@@ -8,7 +8,7 @@ from policyspace.experiments import minigolf_curve
 from policyspace.experiments.minigolf_curve import AGENTS, LENGTHS, analyse, curves, judge, shortfall
 from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.report.evidence import save
 
 

@@ -7,7 +7,7 @@ from policyspace.experiments import minigolf_features
 from policyspace.experiments.minigolf_features import EPISODES, RUNS, TOTALS, TOTALS_RUNS, cells, run
 from policyspace.experiments.minigolf_features_panels import analyse, counts, gains, judge
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.report.evidence import save
 
 

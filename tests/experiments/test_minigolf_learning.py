@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from policyspace.confmdp import rollout
 from policyspace.experiments.minigolf_curve import REFERENCE
 from policyspace.experiments.minigolf_learning import (
     AS_PUBLISHED,
@@ -17,7 +16,8 @@ from policyspace.experiments.minigolf_learning import (
     learned,
     mean_return,
 )
-from policyspace.jax_setup import jax
+from policyspace.policies.jax_setup import jax
+from policyspace.worlds.confmdp import rollout
 from policyspace.worlds.minigolf import AGENT_A2, Minigolf, deceleration
 
 

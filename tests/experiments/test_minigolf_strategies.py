@@ -7,7 +7,7 @@ from policyspace.experiments import minigolf_strategies
 from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
 from policyspace.experiments.minigolf_strategies import RUNS, STRATEGIES, analyse, cells, judge, returns_of, run
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.report.evidence import save
 from policyspace.worlds.minigolf import AGENT_A2
 

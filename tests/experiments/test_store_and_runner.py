@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from policyspace.errors import InputError
+from policyspace.experiments.records import Cell, Store
 from policyspace.experiments.runner import run_cells
-from policyspace.experiments.store import Cell, Store
 
 CELLS = [Cell("squares", {"number": n, "seed": 0}) for n in range(40)]
 
@@ -25,7 +25,7 @@ SCRIPT = textwrap.dedent(
     import sys, time
     from types import ModuleType
     from policyspace.experiments.runner import run_cells
-    from policyspace.experiments.store import Cell, Store
+    from policyspace.experiments.records import Cell, Store
 
     squares = ModuleType("policyspace.experiments.squares")
     def run(setting):
@@ -200,7 +200,7 @@ NUMPY_FIRST = """
 import json, sys
 import numpy  # before anything can be set: a worker imports this script too
 from policyspace.experiments.runner import run_cells
-from policyspace.experiments.store import Cell, Store
+from policyspace.experiments.records import Cell, Store
 
 if __name__ == "__main__":
     with Store(sys.argv[1]) as store:
@@ -223,7 +223,7 @@ def test_a_worker_has_one_thread(tmp_path, known_everywhere):
 ORPHANS = """
 import sys
 from policyspace.experiments.runner import run_cells
-from policyspace.experiments.store import Cell, Store
+from policyspace.experiments.records import Cell, Store
 
 if __name__ == "__main__":
     cells = [Cell("squares", {"number": n, "pid": True, "seed": 0}) for n in range(2)]

@@ -7,7 +7,7 @@ from scipy.stats import ncx2
 from policyspace import theory as bounds
 from policyspace.experiments import theory, theory_panels
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.report.evidence import save
 
 

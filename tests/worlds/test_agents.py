@@ -7,8 +7,8 @@ import optax
 import pytest
 
 from policyspace.errors import InputError
-from policyspace.jax_setup import jax, jnp
-from policyspace.policies.neural import BoltzmannNetwork
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.policies.network import BoltzmannNetwork
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn, learn_many, plateau, reached, support_of
 from policyspace.worlds.exact_gridworld import expected_return

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from policyspace.confmdp import rollout
-from policyspace.jax_setup import jax, jnp
+from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds.car import Car
+from policyspace.worlds.confmdp import rollout
 
 WORLD = Car()
 SPACE = WORLD.policy_space()

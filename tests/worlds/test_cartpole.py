@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace.jax_setup import jax, jnp
+from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds.cartpole import CartPole
 
 WORLD = CartPole()

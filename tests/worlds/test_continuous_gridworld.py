@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from policyspace.confmdp import rollout
-from policyspace.jax_setup import jax, jnp
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import rollout
 from policyspace.worlds.continuous_gridworld import ContinuousGridworld, _disc_rule
 
 WORLD = ContinuousGridworld()

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyspace.confmdp import ConfMDP, rollout
 from policyspace.errors import InputError
-from policyspace.importance import effective_sample_size, largest_weight, log_weights, renyi2
-from policyspace.jax_setup import jax, jnp
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds import WORLDS, make_world
+from policyspace.worlds.confmdp import ConfMDP, rollout
+from policyspace.worlds.importance import effective_sample_size, largest_weight, log_weights, renyi2
+from policyspace.worlds.trajectories import Trajectories
 
 EPISODES = 4000
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace.confmdp import ConfMDP, rollout
-from policyspace.jax_setup import jax, jnp
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import ConfMDP, rollout
 from policyspace.worlds.exact_gridworld import expected_return, start_probabilities, visitation
 from policyspace.worlds.gridworld import Gridworld
+from policyspace.worlds.trajectories import Trajectories
 
 WORLD = Gridworld()
 SPACE = WORLD.policy_space()

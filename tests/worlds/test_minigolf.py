@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from policyspace.confmdp import rollout
-from policyspace.importance import log_weights
-from policyspace.jax_setup import jax, jnp
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import rollout
+from policyspace.worlds.importance import log_weights
 from policyspace.worlds.minigolf import HOLED_ENERGY, Minigolf
 
 WORLD = Minigolf()

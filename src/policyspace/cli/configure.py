@@ -14,8 +14,8 @@ from policyspace.errors import InputError, nearest
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from policyspace.confmdp import ConfMDP
-    from policyspace.round_record import RoundRecord
+    from policyspace.study.round_record import RoundRecord
+    from policyspace.worlds.confmdp import ConfMDP
 
 World = Annotated[
     str, typer.Argument(help="The world: see `policyspace worlds`, or your own module:Class.", metavar="WORLD")
@@ -81,8 +81,8 @@ def configure(
     from rich.console import Console
 
     from policyspace.configuration import configure as loop
-    from policyspace.jax_setup import jax
-    from policyspace.round_record import RoundRecord, plain
+    from policyspace.policies.jax_setup import jax
+    from policyspace.study.round_record import RoundRecord, plain
     from policyspace.study.settings import check_settings, design_for, load_world
     from policyspace.worlds.agents import support_of
 
@@ -195,8 +195,8 @@ class Diary:
         """The answer against the truth, and the pictures."""
         if not self.rounds:
             return
-        from policyspace.report.rounds import Story, plot_rounds
         from policyspace.report.rounds_film import film_rounds
+        from policyspace.report.rounds_picture import Story, plot_rounds
 
         last = self.rounds[-1]
         story = Story(self.world.name, tuple(self.world.parameters), self.rounds, self.units, tuple(self.truth))
@@ -233,7 +233,7 @@ def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
 
 
 def _configuration(world: "ConfMDP", given: str, key: Any) -> Any:
-    from policyspace.configuration_parameters import parse_configuration
+    from policyspace.worlds.configuration_parameters import parse_configuration
 
     return (
         world.random_configuration(key) if given == "random" else world.check_configuration(parse_configuration(given))
@@ -253,7 +253,7 @@ def _observer(
     world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None, console: "Console"
 ) -> Callable[[Any, Any, int], Any]:
     """The door to the world: an agent learns from scratch at ω, and is observed there."""
-    from policyspace.jax_setup import jax
+    from policyspace.policies.jax_setup import jax
     from policyspace.worlds.agents import learn
 
     def observe(key: Any, omega: Any, num_episodes: int) -> Any:

@@ -14,7 +14,7 @@ def demo(
     """Identify a simulated driver from an embedded log, by both rules, and show what to try next."""
     from policyspace import write
     from policyspace.cli.identify import show
-    from policyspace.demo import SEED, STORY, load
+    from policyspace.data.demo_log import SEED, STORY, load
     from policyspace.identification import identify
     from policyspace.report.evidence import plot_evidence
 

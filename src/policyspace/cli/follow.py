@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from policyspace.demonstrations import Demonstrations
+    from policyspace.data.demonstrations import Demonstrations
 
 
 def show_stream(
@@ -19,9 +19,9 @@ def show_stream(
     wait: float | None,
 ) -> None:
     """Print where each group stands until all is found, the budget is spent, or the file ends."""
-    from policyspace.calibrated.follow import follow
     from policyspace.identification import check_significance, space_and_demonstrations
-    from policyspace.policies.neural import Network
+    from policyspace.inference.follow import follow
+    from policyspace.policies.network import Network
 
     check_significance(significance)
     space, _ = space_and_demonstrations(load(), **settings)

@@ -10,7 +10,7 @@ from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
-    from policyspace.demonstrations import Demonstrations
+    from policyspace.data.demonstrations import Demonstrations
 
 
 def identify(

@@ -11,7 +11,7 @@ import typer
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
-    from policyspace.demonstrations import Demonstrations
+    from policyspace.data.demonstrations import Demonstrations
 
 File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
 Action = Annotated[
@@ -92,7 +92,7 @@ def source(
     reference: str | None,
 ) -> Source:
     """Read the file and what the options point to."""
-    from policyspace.readers import read
+    from policyspace.data.readers import read
 
     if policy not in (None, "gaussian", "boltzmann", "network"):
         raise InputError(f"--policy must be gaussian, boltzmann or network, found '{policy}'.")
@@ -227,7 +227,7 @@ def write_json(text: str, target: str) -> None:
     if target == "-":
         typer.echo(text)
         return
-    from policyspace.whole_file import replacing
+    from policyspace.data.whole_file import replacing
 
     with replacing(target) as out:
         out.write((text + "\n").encode())

@@ -51,7 +51,7 @@ def plan(
     And what the pilot can already exclude: the smallest effect that would have shown, and a bound for every weight.
     """
     from policyspace.planning import pilot, plan_likelihood
-    from policyspace.planning.words import COLUMNS
+    from policyspace.planning.sentences import COLUMNS
 
     options.check_targets(plot, json)
     data = options.source(
@@ -60,7 +60,7 @@ def plan(
     likelihood, demonstrations = pilot(data.demonstrations, **data.settings())
     result = plan_likelihood(likelihood, demonstrations, power, significance, confidence, effect, test)
     if plot is not None:
-        from policyspace.report.power import plot_power
+        from policyspace.report.power_picture import plot_power
         from policyspace.theory import assess_likelihood
 
         plot_power(result, assess_likelihood(likelihood, demonstrations, significance).setting, plot)

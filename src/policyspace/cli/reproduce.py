@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from policyspace.experiments.panel import Panel
+    from policyspace.experiments.records import Cell, Store
     from policyspace.experiments.results import Results
-    from policyspace.experiments.store import Cell, Store
 
 EXPERIMENTS = (
     "gridworld",
@@ -64,8 +64,8 @@ def reproduce(
 
     from policyspace.experiments.one_cell import ONE_THREAD
     from policyspace.experiments.panel import Scale
+    from policyspace.experiments.records import Store
     from policyspace.experiments.results import Results
-    from policyspace.experiments.store import Store
 
     if dask is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine, found it together with --dask: leave one out.")

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Self
 
-from policyspace.experiments.store import Cell, Store
+from policyspace.experiments.records import Cell, Store
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,10 +11,10 @@ from policyspace.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from policyspace.confmdp import ConfMDP
-    from policyspace.demonstrations import Demonstrations
-    from policyspace.trajectories import Trajectories
+    from policyspace.data.demonstrations import Demonstrations
     from policyspace.worlds.agents import Agent
+    from policyspace.worlds.confmdp import ConfMDP
+    from policyspace.worlds.trajectories import Trajectories
 
 PICTURES = (".gif", ".png")
 BARS = "▁▂▃▄▅▆▇█"
@@ -81,7 +81,7 @@ def simulate(
     place = make_world(world)
     target = Path(f"{world}.parquet") if out is None else out
     _check_targets(target, save_agent, render)
-    from policyspace.jax_setup import jax
+    from policyspace.policies.jax_setup import jax
 
     names = ("controls", "configuration", "learning", "acting")
     keys = dict(zip(names, jax.random.split(jax.random.key(seed), len(names)), strict=True))
@@ -94,7 +94,7 @@ def simulate(
     omega = place.check_configuration(actor.configuration)
     seen = actor.act(place, omega, keys["acting"], episodes)
     data = _demonstrations(place, actor, seen, seed)
-    from policyspace.readers import write
+    from policyspace.data.readers import write
 
     write(data, target)
     if render is not None:
@@ -106,7 +106,7 @@ def simulate(
 
 def _check_targets(out: Path, save_agent: Path | None, render: Path | None) -> None:
     """Say before the work that its results could not be saved."""
-    from policyspace.readers import SUFFIXES
+    from policyspace.data.readers import SUFFIXES
 
     for path, suffixes in ((out, SUFFIXES), (save_agent, ()), (render, PICTURES)):
         if path is None:
@@ -130,7 +130,7 @@ def _agent(
     console: "Console",
 ) -> "Agent":
     """The agent that acts, in the configuration where it acts: loaded, learned, or loaded and learned further."""
-    from policyspace.configuration_parameters import parse_configuration
+    from policyspace.worlds.configuration_parameters import parse_configuration
     from policyspace.worlds.saved_agents import load_agent
 
     given = None

@@ -13,8 +13,8 @@ from policyspace.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from policyspace.round_record import RoundRecord
     from policyspace.study import Request, Status
+    from policyspace.study.round_record import RoundRecord
 
 app = typer.Typer(
     name="study",
@@ -66,8 +66,8 @@ def create(
     seed: Seed = 0,
 ) -> None:
     """Begin a study in a new file."""
-    from policyspace.configuration_parameters import parse_configuration
     from policyspace.study import Study
+    from policyspace.worlds.configuration_parameters import parse_configuration
 
     if not study.resolve().parent.is_dir():
         raise InputError(f"{study}: there is no folder '{study.parent}': make it first, or name another.")
@@ -155,9 +155,9 @@ def tell(
     ] = None,
 ) -> None:
     """Test what was observed, and keep it in the study: all of it, or nothing at all."""
-    from policyspace.configuration_parameters import parse_configuration
-    from policyspace.readers import read
+    from policyspace.data.readers import read
     from policyspace.study import Study
+    from policyspace.worlds.configuration_parameters import parse_configuration
 
     opened = Study.open(study)
     columns = options.split(action)
@@ -193,8 +193,8 @@ def status(
     opened = Study.open(study)
     now = opened.status()
     if plot is not None:
-        from policyspace.report.rounds import Story, plot_rounds
         from policyspace.report.rounds_film import film_rounds
+        from policyspace.report.rounds_picture import Story, plot_rounds
 
         truth = None if now.truth is None else tuple(now.truth)
         units = tuple(now.settings["units"])

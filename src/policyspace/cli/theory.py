@@ -26,7 +26,7 @@ def theory(
     """
     from policyspace.cli.plan import show
     from policyspace.theory import assess
-    from policyspace.theory.words import COLUMNS, assessment_notes
+    from policyspace.theory.statements import COLUMNS, assessment_notes
 
     options.check_targets(None, json)
     data = options.source(

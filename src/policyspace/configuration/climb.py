@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import optax
 
-from policyspace.confmdp import Array, Configuration, ConfMDP
-from policyspace.jax_setup import jax, jnp
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP
 
 
 @dataclass(frozen=True)

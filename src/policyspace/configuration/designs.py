@@ -18,11 +18,11 @@ from policyspace.configuration.objective import (
     noncentrality_gain,
     paper_objective,
 )
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key, rollout
-from policyspace.importance import effective_sample_size, largest_weight
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies.base import PolicySpace
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
+from policyspace.worlds.importance import effective_sample_size, largest_weight
+from policyspace.worlds.trajectories import Trajectories
 
 
 @final

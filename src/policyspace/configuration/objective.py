@@ -2,12 +2,12 @@
 
 from typing import Any, NamedTuple
 
-from policyspace.confmdp import Array, Configuration, ConfMDP
-from policyspace.importance import effective_sample_size, largest_weight, log_weights, renyi2
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies.base import ExponentialFamily, PolicySpace
-from policyspace.policy_gradient import cumulative_scores
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP
+from policyspace.worlds.importance import effective_sample_size, largest_weight, log_weights, renyi2
+from policyspace.worlds.policy_gradient import cumulative_scores
+from policyspace.worlds.trajectories import Trajectories
 
 
 class Terms(NamedTuple):

@@ -9,17 +9,17 @@ import numpy as np
 
 from policyspace.answer import Identification
 from policyspace.configuration.designs import Design, Information, Proposal, Question
-from policyspace.confmdp import Configuration, ConfMDP, Key
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
+from policyspace.fits import likelihood_of
+from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
+from policyspace.fits.firth import FirthLikelihood
+from policyspace.fits.subsets import COLLINEAR
 from policyspace.identification import combinatorial, simplified, simplified_by
-from policyspace.jax_setup import jax
-from policyspace.likelihood import likelihood_of
-from policyspace.likelihood.boltzmann import BoltzmannLikelihood
-from policyspace.likelihood.firth import FirthLikelihood
-from policyspace.likelihood.subsets import COLLINEAR
 from policyspace.policies import BoltzmannLinear, PolicySpace
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax
+from policyspace.worlds.confmdp import Configuration, ConfMDP, Key
+from policyspace.worlds.trajectories import Trajectories
 
 Observe = Callable[[Key, Configuration, int], Trajectories]
 """The only door to the world: a simulator, a replay or a real agent, observed for some episodes under a configuration."""

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from policyspace.calibrated.levels import SCENARIOS, measure
 from policyspace.configuration.rounds import Ledger
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.calibration_panels import analyse
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Cell
-from policyspace.likelihood import likelihood_of
-from policyspace.likelihood.chunks import single_threaded_blas
-from policyspace.likelihood.gaussian import GaussianLikelihood
+from policyspace.experiments.records import Cell
+from policyspace.fits import likelihood_of
+from policyspace.fits.chunks import single_threaded_blas
+from policyspace.fits.gaussian_fits import GaussianLikelihood
+from policyspace.inference.levels import SCENARIOS, measure
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
 __all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from policyspace.experiments.panel import Panel
 from policyspace.experiments.rates import Rate, draw_rates
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 
 SCENARIOS = {
     "linear": "linear policy, 300 pairs",

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.calibrated.base import rows_of
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.car_panels import analyse
 from policyspace.experiments.car_rules import by_universal_inference, by_wilks
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Cell
-from policyspace.jax_setup import jax
-from policyspace.likelihood.network import NetworkLikelihood
-from policyspace.likelihood.peaks import Effort
-from policyspace.policies.neural import GaussianNetwork
+from policyspace.experiments.records import Cell
+from policyspace.fits.network_fits import NetworkLikelihood
+from policyspace.fits.peaks import Effort
+from policyspace.inference.base import rows_of
+from policyspace.policies.jax_setup import jax
+from policyspace.policies.network import GaussianNetwork
 from policyspace.worlds.agents import learn
 from policyspace.worlds.car import ROAD_LENGTH, Car, Y
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from policyspace.experiments.panel import Panel, Verdict
 from policyspace.experiments.rates import Share
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

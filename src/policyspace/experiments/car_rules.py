@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from policyspace import rules
-from policyspace.calibrated.decide import Decisions
-from policyspace.calibrated.universal import Universal
-from policyspace.demonstrations import Demonstrations
-from policyspace.lattice import Lattice, without_sufficient_child
-from policyspace.likelihood.base import Likelihood
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.fits.base import Likelihood
+from policyspace.inference import rules
+from policyspace.inference.decide import Decisions
+from policyspace.inference.lattice import Lattice, without_sufficient_child
+from policyspace.inference.universal import Universal
 from policyspace.policies import PolicySpace, Support
 
 

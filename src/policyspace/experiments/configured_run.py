@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration import DESIGNS, configure
-from policyspace.confmdp import Configuration, ConfMDP, Key, rollout
-from policyspace.jax_setup import jax
 from policyspace.policies import PolicySpace
-from policyspace.round_record import RoundRecord
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax
+from policyspace.study.round_record import RoundRecord
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn
+from policyspace.worlds.confmdp import Configuration, ConfMDP, Key, rollout
+from policyspace.worlds.trajectories import Trajectories
 
 Learned = Callable[[frozenset[str], Configuration, Key], np.ndarray]
 """θ of an agent that owns these features and learned in this configuration."""

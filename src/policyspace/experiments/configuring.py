@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Cell
+from policyspace.experiments.records import Cell
 
 SIGNIFICANCE = 0.01
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from policyspace.experiments.means import Mean, mean_of, plain
 from policyspace.experiments.panel import Panel, Verdict
-from policyspace.experiments.store import Record
-from policyspace.report.rounds import Story, draw_rounds
-from policyspace.round_record import RoundRecord
+from policyspace.experiments.records import Record
+from policyspace.report.rounds_picture import Story, draw_rounds
+from policyspace.study.round_record import RoundRecord
 from policyspace.worlds import make_world
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from policyspace.experiments.configured_run import run
 from policyspace.experiments.configuring import Configuring
 from policyspace.experiments.configuring_panels import panels
 from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.store import Cell, Record
+from policyspace.experiments.records import Cell, Record
 
 __all__ = ["analyse", "cells", "run"]
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 from policyspace.errors import InputError
 from policyspace.experiments.code_version import code_version
 from policyspace.experiments.one_cell import ONE_THREAD, Outcome, run_one
-from policyspace.experiments.store import Cell
+from policyspace.experiments.records import Cell
 
 TIMEOUT = 20
 """Seconds until a scheduler that does not answer, or a cluster without workers, is given up."""

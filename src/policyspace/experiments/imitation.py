@@ -7,17 +7,17 @@ import numpy as np
 
 from policyspace.configuration import configure
 from policyspace.configuration.rounds import Round
-from policyspace.confmdp import Configuration, Key
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.experiments.imitation_panels import analyse
 from policyspace.experiments.imitators import PENALTY, Counts, adam, divergence, in_gauge, lasso, ridge
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Cell
-from policyspace.jax_setup import jax
-from policyspace.trajectories import Trajectories
+from policyspace.experiments.records import Cell
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import Agent, learn
+from policyspace.worlds.confmdp import Configuration, Key
 from policyspace.worlds.exact_gridworld import visitation
 from policyspace.worlds.gridworld import Gridworld
+from policyspace.worlds.trajectories import Trajectories
 
 __all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from policyspace.experiments.means import INK, Mean, mean_of, one_axes, plain
 from policyspace.experiments.panel import Panel, Verdict
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ import optax
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from policyspace.jax_setup import jax, jnp
-from policyspace.likelihood.newton import maximise
+from policyspace.fits.newton import maximise
+from policyspace.policies.jax_setup import jax, jnp
 
 PENALTY = 0.001
 """Of ridge and lasso for each episode, as the authors have it; and, once whatever the episodes, of maximum likelihood."""

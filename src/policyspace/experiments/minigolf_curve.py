@@ -15,8 +15,8 @@ from policyspace.experiments.minigolf_learning import (
     deviation_of,
 )
 from policyspace.experiments.panel import Panel, Scale, Verdict
-from policyspace.experiments.store import Cell, Record
-from policyspace.jax_setup import jax
+from policyspace.experiments.records import Cell, Record
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds.minigolf import AGENT_A2, Minigolf
 
 if TYPE_CHECKING:

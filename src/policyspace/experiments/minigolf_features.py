@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.confmdp import Configuration, Key
 from policyspace.experiments import minigolf_features_panels
 from policyspace.experiments.configured_run import looked_at
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
 from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.store import Cell, Record
+from policyspace.experiments.records import Cell, Record
+from policyspace.worlds.confmdp import Configuration, Key
 
 TITLE = "Minigolf: random features"
 RUNS = 100

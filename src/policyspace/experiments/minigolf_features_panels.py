@@ -9,7 +9,7 @@ from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_total
 from policyspace.experiments.means import INK, plain
 from policyspace.experiments.panel import Panel, Verdict
 from policyspace.experiments.rates import Rate
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.worlds.minigolf import Minigolf
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.confmdp import Key, rollout
-from policyspace.jax_setup import jax
 from policyspace.policies import PolicySpace
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import learn
+from policyspace.worlds.confmdp import Key, rollout
 from policyspace.worlds.minigolf import HOLED_ENERGY, Minigolf
 
 OURS, PUBLISHED = 0.01, 0.1

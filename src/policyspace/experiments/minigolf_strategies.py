@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyspace.confmdp import Key, rollout
 from policyspace.experiments.means import INK, Mean, mean_of, one_axes
 from policyspace.experiments.minigolf_learning import (
     AS_PUBLISHED,
@@ -22,9 +21,10 @@ from policyspace.experiments.minigolf_learning import (
     mean_return,
 )
 from policyspace.experiments.panel import Panel, Scale, Verdict
-from policyspace.experiments.store import Cell, Record
+from policyspace.experiments.records import Cell, Record
 from policyspace.identification import simplified
-from policyspace.jax_setup import jax
+from policyspace.policies.jax_setup import jax
+from policyspace.worlds.confmdp import Key, rollout
 from policyspace.worlds.minigolf import AGENT_A2, Minigolf
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from policyspace.experiments.store import Cell
+from policyspace.experiments.records import Cell
 
 Outcome = tuple[Cell, float, dict[str, Any]]
 """A finished cell, its seconds, its result."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from policyspace import __version__
+from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.experiments.one_cell import experiment_module
 from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.report.evidence import save
 from policyspace.report.results_page import PageFiles, write_page
-from policyspace.whole_file import replacing
 
 OURS = PageFiles("index.html", "results.json", "figures")
 AS_PUBLISHED = PageFiles("as-published.html", "results-as-published.json", "figures/as-published")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from policyspace.experiments.one_cell import Outcome, run_one
-from policyspace.experiments.store import Cell, Store
+from policyspace.experiments.records import Cell, Store
 from policyspace.experiments.worker_processes import in_processes
 
 Finished = Callable[[Cell, float, dict[str, Any]], None]

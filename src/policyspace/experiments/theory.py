@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from policyspace import theory as bounds
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.store import Cell
+from policyspace.experiments.records import Cell
 from policyspace.experiments.theory_panels import analyse
-from policyspace.likelihood import likelihood_of
-from policyspace.likelihood.chunks import single_threaded_blas
-from policyspace.likelihood.law import ChiSquare
+from policyspace.fits import likelihood_of
+from policyspace.fits.chunks import single_threaded_blas
+from policyspace.fits.law import ChiSquare
+from policyspace.inference.rules import one_at_a_time
 from policyspace.policies import BoltzmannLinear, GaussianLinear
-from policyspace.rules import one_at_a_time
 
 __all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from policyspace.experiments.panel import Panel
 from policyspace.experiments.rates import Rate
-from policyspace.experiments.store import Record
+from policyspace.experiments.records import Record
 from policyspace.experiments.theory_figures import draw_looseness, draw_powers, draw_sizes
 
 QUANTITIES = {

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 
 from policyspace.errors import InputError
 from policyspace.experiments.one_cell import ONE_THREAD, Outcome, environment, run_one
-from policyspace.experiments.store import Cell
+from policyspace.experiments.records import Cell
 
 MOST_DEATHS = 3
 """So many workers may be killed at one cell before it is given up: most likely it needs more memory than there is."""

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import chdtri, stdtrit
 
 from policyspace.errors import InputError
-from policyspace.fisher import inverse_of
-from policyspace.likelihood.base import Likelihood
-from policyspace.likelihood.boltzmann import BoltzmannLikelihood
-from policyspace.likelihood.gaussian import GaussianLikelihood
+from policyspace.fits.base import Likelihood
+from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
+from policyspace.fits.fisher import inverse_of
+from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.planning.power import check_share
 from policyspace.planning.profile import boltzmann_ends
 from policyspace.policies.base import ExponentialFamily

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
-from policyspace.fisher import dependences, inverse_of, worst_variance
-from policyspace.glr import Test
+from policyspace.fits import Likelihood, likelihood_of
+from policyspace.fits.fisher import dependences, inverse_of, worst_variance
+from policyspace.fits.law import ChiSquare, NoncentralLaw, WilksLambda
 from policyspace.identification import space_and_demonstrations
-from policyspace.likelihood import Likelihood, likelihood_of
-from policyspace.likelihood.law import ChiSquare, NoncentralLaw, WilksLambda
+from policyspace.inference.glr import Test
+from policyspace.inference.rules import one_at_a_time
 from policyspace.planning.intervals import Interval, profile_intervals
 from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
-from policyspace.planning.words import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
+from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
 from policyspace.policies.groups import Group
-from policyspace.rules import one_at_a_time
 
 TESTS = ("wilks", "universal", "eprocess")
 

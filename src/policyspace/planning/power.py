@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from policyspace.errors import InputError
-from policyspace.likelihood.law import NoncentralLaw
+from policyspace.fits.law import NoncentralLaw
 from policyspace.planning.procedures import Procedure, Universal
 
 MOST_PAIRS = 1e15

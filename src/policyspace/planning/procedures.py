@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtr
 
-from policyspace.likelihood.law import ReferenceLaw, WilksLambda
+from policyspace.fits.law import ReferenceLaw, WilksLambda
 
 DRAWS = 20_000
 """Draws behind the power of universal inference: its Monte-Carlo error is at most 0.0036."""

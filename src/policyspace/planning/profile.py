@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 from scipy.optimize import brentq
 
-from policyspace.fisher import inverse_information
-from policyspace.likelihood.boltzmann import BoltzmannLikelihood
-from policyspace.likelihood.newton import maximise
+from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
+from policyspace.fits.fisher import inverse_information
+from policyspace.fits.newton import maximise
 
 FARTHEST = 500.0
 """A weight of a standardised feature beyond which nothing changes any more: the interval is open there."""

@@ -75,8 +75,8 @@ def choose(key: Key, eta: Array) -> Array:
 
     With odds o_i = exp(η_i − top), action i is chosen where Σ_{j<i} o_j ≤ u Σ_j o_j < Σ_{j≤i} o_j.
     """
-    from policyspace.jax_setup import jnp
-    from policyspace.random_bits import uniforms
+    from policyspace.policies.jax_setup import jnp
+    from policyspace.policies.random_bits import uniforms
 
     top = jnp.maximum(jnp.max(eta, axis=0), 0.0)
     odds = [jnp.exp(row - top) for row in eta]

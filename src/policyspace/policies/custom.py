@@ -34,7 +34,7 @@ class CustomPolicy(PolicySpace):
     ) -> None:
         from jax.flatten_util import ravel_pytree
 
-        from policyspace.jax_setup import jax, jnp
+        from policyspace.policies.jax_setup import jax, jnp
 
         self.feature_names, self.action_names = tuple(features), tuple(actions)
         params = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=jnp.float64), params)
@@ -56,7 +56,7 @@ class CustomPolicy(PolicySpace):
 
     def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:
         """The user's function, over a batch of states and actions."""
-        from policyspace.jax_setup import jax, jnp
+        from policyspace.policies.jax_setup import jax, jnp
 
         params = self._unravel(jnp.asarray(theta))
         one = lambda state, action: self._log_prob(params, state, action)  # noqa: E731
@@ -66,7 +66,7 @@ class CustomPolicy(PolicySpace):
 
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
         """Actions by the user's `sample(key, params, state)`, where one was given."""
-        from policyspace.jax_setup import jax, jnp
+        from policyspace.policies.jax_setup import jax, jnp
 
         if self._sample is None:
             raise InputError("this policy was made without sample=…, so that actions cannot be simulated from it.")

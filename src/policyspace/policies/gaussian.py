@@ -83,8 +83,8 @@ class GaussianLinear(ExponentialFamily):
 
 def columns_of_noise(key: Key, root: np.ndarray, shape: tuple[int, ...]) -> Array:
     """Σ^½ε for a JAX key, of a shape [k, …]: samples along the last axis, where they are contiguous."""
-    from policyspace.jax_setup import jnp
-    from policyspace.normals import standard_normals
+    from policyspace.policies.jax_setup import jnp
+    from policyspace.policies.normals import standard_normals
 
     noise = standard_normals(key, shape)
     # No products with the zeros of the root: matrices this narrow are slow.

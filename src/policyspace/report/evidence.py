@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyspace.answer import GroupTest, Identification
+from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
-from policyspace.whole_file import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

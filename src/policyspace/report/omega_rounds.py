@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policyspace.report.gridworld_rounds import AGENT, GOAL, INK
-from policyspace.round_record import RoundRecord
+from policyspace.study.round_record import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from policyspace.configuration_parameters import ConfigurationParameter
+    from policyspace.worlds.configuration_parameters import ConfigurationParameter
 
 SHOWN, OPEN, GRID = "#0b6e4f", "#b8c2cc", "#e4e7eb"
 MOST_LANES = 24

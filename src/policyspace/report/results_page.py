@@ -12,8 +12,8 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
+from policyspace.data.whole_file import replacing
 from policyspace.report.inline_svg import inline_svg
-from policyspace.whole_file import replacing
 
 MARKS = {"holds": "✓", "holds partly": "◐", "does not hold": "✗", "our own": "◇"}
 """Shown beside the words, so that no verdict is told by colour alone."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.report.configuration_words import words
 from policyspace.report.gridworld_rounds import AGENT, GOAL, INK
 from policyspace.report.omega_rounds import draw_omega
-from policyspace.report.rounds import Story, chosen
-from policyspace.round_record import RoundRecord
-from policyspace.whole_file import replacing
+from policyspace.report.rounds_picture import Story, chosen
+from policyspace.study.round_record import RoundRecord
 
 CONFIGURED, IDENTIFIED, END = 1100, 1500, 4000
 """How long frames stay, in milliseconds."""

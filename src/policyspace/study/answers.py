@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self, final
 
-from policyspace.round_record import RoundRecord
+from policyspace.study.round_record import RoundRecord
 
 PROMISING = 0.8
 """The power from which a round is said to settle a unit."""

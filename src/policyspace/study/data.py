@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.confmdp import ConfMDP
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
-from policyspace.jax_setup import jax
-from policyspace.study.store import Arrays
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax
+from policyspace.study.study_file import Arrays
+from policyspace.worlds.confmdp import ConfMDP
+from policyspace.worlds.trajectories import Trajectories
 
 Told = Demonstrations | Trajectories
 

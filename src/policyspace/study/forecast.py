@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 
 from policyspace.configuration.objective import expected_information, information_terms
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key, rollout
-from policyspace.fisher import noncentrality_for_power
-from policyspace.jax_setup import jax, jnp
-from policyspace.likelihood.law import ChiSquare
+from policyspace.fits.fisher import noncentrality_for_power
+from policyspace.fits.law import ChiSquare
 from policyspace.planning import Wilks, pairs_for_power
 from policyspace.policies import PolicySpace
+from policyspace.policies.jax_setup import jax, jnp
 from policyspace.study.answers import PROMISING, Forecast
-from policyspace.trajectories import Trajectories
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
+from policyspace.worlds.trajectories import Trajectories
 
 NUM_SIMULATED = 100
 """As many episodes as designs simulate, so that the compiled code is the same."""

@@ -6,11 +6,11 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.calibrated.base import written_out
-from policyspace.calibrated.eprocess import Bettor, episodes_of, evidence
-from policyspace.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.inference.base import written_out
+from policyspace.inference.eprocess import Bettor, episodes_of, evidence
 from policyspace.policies.base import PolicySpace
-from policyspace.policies.neural import Network
+from policyspace.policies.network import Network
 
 STAKE = 0.5
 """The share of the wealth at stake in a configuration: one that shows nothing costs log 2, not all that was won before."""

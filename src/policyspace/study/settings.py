@@ -11,8 +11,8 @@ from policyspace.planning.power import check_share
 
 if TYPE_CHECKING:
     from policyspace.configuration.designs import Design
-    from policyspace.confmdp import ConfMDP
     from policyspace.policies import PolicySpace
+    from policyspace.worlds.confmdp import ConfMDP
 
 RULES = ("simplified", "combinatorial")
 TESTS = ("auto", "batches", "eprocess")
@@ -28,7 +28,7 @@ def load_world(spec: str) -> "ConfMDP":
         if spec not in WORLDS:
             raise InputError(f"there is no world '{spec}', and it is no module:Class: {nearest(spec, WORLDS)}")
         return make_world(spec)
-    from policyspace.confmdp import ConfMDP
+    from policyspace.worlds.confmdp import ConfMDP
 
     module, _, name = spec.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
@@ -42,7 +42,9 @@ def load_world(spec: str) -> "ConfMDP":
             f"the world '{spec}' cannot be imported ({reason}): run where its module is, or install it."
         ) from error
     if not isinstance(world, ConfMDP):
-        raise InputError(f"the world '{spec}' must be a policyspace.confmdp.ConfMDP, found a {type(world).__name__}.")
+        raise InputError(
+            f"the world '{spec}' must be a policyspace.worlds.confmdp.ConfMDP, found a {type(world).__name__}."
+        )
     return world
 
 
@@ -84,7 +86,7 @@ def chosen_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) ->
     Wilks' law finds smaller effects in one batch of a linear policy. It fails for networks, whose e-values need more
     episodes than a batch has: there evidence must add up over batches.
     """
-    from policyspace.policies.neural import Network
+    from policyspace.policies.network import Network
 
     if test not in TESTS:
         raise InputError(f"there is no test '{test}' of a study: {nearest(test, TESTS)}")

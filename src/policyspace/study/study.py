@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from policyspace.errors import InputError
-from policyspace.round_record import RoundRecord, plain, reasons, same_configuration
 from policyspace.study.answers import Request, Status
+from policyspace.study.round_record import RoundRecord, plain, reasons, same_configuration
 from policyspace.study.settings import check_settings, chosen_test, design_for, load_world, not_in_question, space_for
-from policyspace.study.store import StudyStore
+from policyspace.study.study_file import StudyStore
 
 if TYPE_CHECKING:
     from policyspace.configuration import Proposal
-    from policyspace.confmdp import ConfMDP
-    from policyspace.demonstrations import Demonstrations
+    from policyspace.data.demonstrations import Demonstrations
     from policyspace.policies import PolicySpace
     from policyspace.study.data import Told
-    from policyspace.trajectories import Trajectories
+    from policyspace.worlds.confmdp import ConfMDP
+    from policyspace.worlds.trajectories import Trajectories
 
 
 @final
@@ -249,7 +249,7 @@ class Study:
 
     def _collected_under(self, told: "Told", given: Mapping[str, Any] | None, status: Status) -> dict[str, Any]:
         """The ω of the data, complete and inside its bounds."""
-        from policyspace.trajectories import Trajectories
+        from policyspace.worlds.trajectories import Trajectories
 
         if given is None:
             given = told.configuration if isinstance(told, Trajectories) else told.metadata.get("configuration")
@@ -267,8 +267,8 @@ class Study:
     def _next(self, status: Status, number: int) -> Request:
         from policyspace.configuration.designs import Question
         from policyspace.configuration.rounds import estimate
-        from policyspace.jax_setup import jax
         from policyspace.policies.base import ExponentialFamily
+        from policyspace.policies.jax_setup import jax
         from policyspace.study.forecast import forecast
 
         world, space = self.world, self.space
@@ -302,10 +302,10 @@ class Study:
 
     def _logged(self, record: RoundRecord, theta: np.ndarray) -> "Trajectories":
         """What was seen in a round with its states and rewards; where only features were logged, episodes of π_θ̂ there."""
-        from policyspace.confmdp import rollout
-        from policyspace.jax_setup import jax
+        from policyspace.policies.jax_setup import jax
         from policyspace.study.data import to_trajectories
         from policyspace.study.forecast import NUM_SIMULATED
+        from policyspace.worlds.confmdp import rollout
 
         omega = self.world.check_configuration(record.configuration)
         seen = to_trajectories(self.world, self._store.data(record.number), omega)

@@ -1,6 +1,6 @@
 """The paper's theory as functions: each one formula, with its place in the paper and its assumptions as arguments."""
 
-from policyspace.fisher import smallest_eigenvalue
+from policyspace.fits.fisher import smallest_eigenvalue
 from policyspace.theory.assessment import Assessment, Bounds, assess, assess_likelihood, plug_in_gaps
 from policyspace.theory.concentration import (
     boltzmann_eigenvalue_bound,

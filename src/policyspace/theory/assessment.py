@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from policyspace.demonstrations import Demonstrations
-from policyspace.fisher import smallest_eigenvalue
-from policyspace.likelihood import Likelihood
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.fits import Likelihood
+from policyspace.fits.fisher import smallest_eigenvalue
+from policyspace.inference.rules import one_at_a_time
 from policyspace.planning import Wilks, pairs_for_power, pilot
-from policyspace.planning.words import as_number
+from policyspace.planning.sentences import as_number
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
-from policyspace.rules import one_at_a_time
 from policyspace.theory.concentration import (
     boltzmann_scale,
     check_significance,
@@ -23,7 +23,7 @@ from policyspace.theory.concentration import (
     plug_in_feature_bound,
 )
 from policyspace.theory.correctness import Setting, best_critical_value, critical_value, pairs_for_correctness
-from policyspace.theory.words import assessment_rows, assessment_sentence, assessment_text
+from policyspace.theory.statements import assessment_rows, assessment_sentence, assessment_text
 
 
 @dataclass(frozen=True)

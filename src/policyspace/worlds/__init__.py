@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from policyspace.confmdp import ConfMDP
+    from policyspace.worlds.confmdp import ConfMDP
 
 WORLDS: dict[str, str] = {
     "gridworld": "policyspace.worlds.gridworld:Gridworld",

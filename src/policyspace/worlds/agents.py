@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import optax
 
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.errors import InputError, nearest
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import PolicySpace, Support
-from policyspace.simulated_gradient import simulated_gradient
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
+from policyspace.worlds.simulated_gradient import simulated_gradient
+from policyspace.worlds.trajectories import Trajectories
 
 CHUNK = 10
 """Learning steps that run as one compiled call: between calls progress is told, and Ctrl-C is heard."""

@@ -5,11 +5,11 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.configuration_parameters import ConfigurationParameter
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key
-from policyspace.elementary import sine_cosine
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import PolicySpace
+from policyspace.policies.elementary import sine_cosine
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.configuration_parameters import ConfigurationParameter
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
 
 X, Y, ANGLE, SPEED, SENSORS, CRASHED = 0, 1, 2, 3, slice(4, 8), 8  # the columns of a state
 ROAD_LENGTH, HALF_ROAD = 500.0, 50.0
@@ -97,7 +97,7 @@ class Car(ConfMDP):
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """A Gaussian whose mean is a network with one hidden layer of eight tanh units."""
-        from policyspace.policies.neural import GaussianNetwork
+        from policyspace.policies.network import GaussianNetwork
 
         settings: dict[str, Any] = {"hidden": self.hidden, "covariance": self.policy_variance} | options
         return GaussianNetwork(self.feature_names, self.action_names, **settings)

@@ -5,11 +5,11 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.configuration_parameters import ConfigurationParameter
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key
-from policyspace.elementary import sine_cosine
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import BoltzmannLinear, PolicySpace
+from policyspace.policies.elementary import sine_cosine
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.configuration_parameters import ConfigurationParameter
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
 
 
 @final

@@ -5,10 +5,10 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.configuration_parameters import ConfigurationParameter
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import GaussianLinear, PolicySpace
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.configuration_parameters import ConfigurationParameter
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
 
 COORDINATES = ("x", "y", "goal_x", "goal_y")
 

@@ -1,8 +1,8 @@
 """The grid world solved exactly: with 625 states, every expectation is a finite sum."""
 
-from policyspace.confmdp import Array, Configuration
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import PolicySpace
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.confmdp import Array, Configuration
 from policyspace.worlds.gridworld import Gridworld
 
 

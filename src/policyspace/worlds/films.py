@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
-from policyspace.confmdp import ConfMDP
+from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
-from policyspace.jax_setup import jax
-from policyspace.trajectories import Trajectories
-from policyspace.whole_file import replacing
+from policyspace.policies.jax_setup import jax
+from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.pictures import picture
+from policyspace.worlds.trajectories import Trajectories
 
 FRAMES = {".gif": 60, ".png": 6}
 """How many moments of an episode are shown, at most: a film stays small, a strip can be read."""

@@ -5,13 +5,13 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.configuration_parameters import ConfigurationParameter
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key
-from policyspace.jax_setup import jax, jnp
 from policyspace.policies import BoltzmannLinear, PolicySpace
-from policyspace.random_bits import random_words
-from policyspace.simulated_gradient import Played
-from policyspace.trajectories import Trajectories
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.policies.random_bits import random_words
+from policyspace.worlds.configuration_parameters import ConfigurationParameter
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
+from policyspace.worlds.simulated_gradient import Played
+from policyspace.worlds.trajectories import Trajectories
 
 COORDINATES = ("row", "col", "goal_row", "goal_col")
 MOVES = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])  # up, down, left, right

@@ -8,11 +8,11 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from policyspace.configuration_parameters import parse_configuration
-from policyspace.confmdp import Array, Configuration, ConfMDP, Key, State
 from policyspace.errors import InputError
-from policyspace.jax_setup import jax
+from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
+from policyspace.worlds.configuration_parameters import parse_configuration
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, State
 
 
 @final

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyspace.confmdp import Configuration, ConfMDP
+from policyspace.worlds.confmdp import Configuration, ConfMDP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

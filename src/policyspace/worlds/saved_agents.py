@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from policyspace import __version__
-from policyspace.confmdp import ConfMDP
+from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
 from policyspace.policies.groups import Group
-from policyspace.policies.neural import BoltzmannNetwork, GaussianNetwork
-from policyspace.whole_file import replacing
+from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
 from policyspace.worlds.agents import Agent, support_of
+from policyspace.worlds.confmdp import ConfMDP
 
 FORMAT = "policyspace agent 1"
 FAMILIES = {

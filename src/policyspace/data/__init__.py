@@ -1,0 +1,1 @@
+"""Demonstrations: logged states and actions, named, validated, read from files and written to them."""

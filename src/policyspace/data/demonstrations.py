@@ -1,0 +1,270 @@
+"""Demonstrations: the logged pairs (state, action) of an agent, validated at birth and frozen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, final
+
+import numpy as np
+
+from policyspace.data.arrays import (
+    MAX_LABELS,
+    as_array,
+    as_floats,
+    as_matrix,
+    as_vector,
+    check_codes,
+    encode,
+    factorise,
+    is_discrete,
+    label_text,
+)
+from policyspace.errors import InputError, nearest
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Demonstrations:
+    """n pairs (φ(s_i), a_i), a_i ~ π_θ(·|s_i): the data of every test (Section 3).
+
+    `features` [n, q] has no constant column: the policy space adds it. Discrete `actions` [n] are codes into
+    `action_names`, whose last name is the reference action; continuous ones are [n, k], one name a column.
+    `weights` [n] multiply the log-likelihood of their rows; `blocks` names the one-hot features of each category;
+    `metadata` is what else a file carried, anything that JSON can hold.
+    """
+
+    features: np.ndarray
+    actions: np.ndarray
+    names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    episodes: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        features = as_matrix(self.features, "the features")
+        n, q = features.shape
+        if n == 0:
+            raise InputError(
+                "demonstrations need at least one row, found none: check the file or the filter behind it."
+            )
+        if q == 0:
+            raise InputError("demonstrations need at least one feature, found none: name the columns to test.")
+        names = _names(self.names or [f"x{j}" for j in range(q)], "feature")
+        _check_numbers(features, names, "feature")
+        actions, action_names = _actions(self.actions, self.action_names, n)
+        episodes = None if self.episodes is None else factorise(self.episodes, "the episodes")
+        weights = None if self.weights is None else as_floats(as_vector(self.weights, "the weights"), "the weights")
+        _check_length(episodes, n, "episodes")
+        _check_weights(weights, n)
+        _check_choice(actions, action_names, weights)
+        blocks = {str(name): tuple(inside) for name, inside in self.blocks.items()}
+        _check_blocks(blocks, names)
+        values = (features, actions, names, action_names, episodes, weights, blocks, dict(self.metadata))
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, _frozen(value) if isinstance(value, np.ndarray) else value)
+
+    @property
+    def discrete(self) -> bool:
+        """Are the actions codes of labels, rather than numbers?"""
+        return self.actions.ndim == 1
+
+    @property
+    def num_pairs(self) -> int:
+        """n: how many pairs (state, action)."""
+        return len(self.features)
+
+    @property
+    def num_episodes(self) -> int | None:
+        """m: how many episodes, if the rows say which they belong to."""
+        return None if self.episodes is None else int(self.episodes.max()) + 1
+
+    @property
+    def total_weight(self) -> float:
+        """Σ weights, which is n without weights."""
+        return float(self.num_pairs) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def looks_discrete(self) -> bool:
+        """Is the one continuous action only ever one of at most ten whole numbers? Then it may be a label."""
+        if self.discrete or self.actions.shape[1] > 1:
+            return False
+        levels = np.unique(self.actions)
+        return len(levels) <= 10 and bool((levels == np.round(levels)).all())
+
+    def with_reference(self, label: Any) -> Self:
+        """The same pairs with the action `label` last: the reference, whose weights are zero (Table 1)."""
+        if not self.discrete:
+            raise InputError(
+                f"only discrete actions have a reference, found continuous ones: drop the reference '{label}'."
+            )
+        name = label_text(label)
+        if name not in self.action_names:
+            raise InputError(f"the reference '{name}' is no action: {nearest(name, self.action_names)}")
+        order = [*(a for a, other in enumerate(self.action_names) if other != name), self.action_names.index(name)]
+        code = np.argsort(order)
+        return replace(self, actions=code[self.actions], action_names=tuple(self.action_names[a] for a in order))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: Any,
+        actions: Any,
+        names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        episodes: Any = None,
+        weights: Any = None,
+        reference: Any = None,
+        discrete: bool | None = None,
+        blocks: Mapping[str, Sequence[str]] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> "Demonstrations":
+        """From arrays or lists: whole numbers, booleans and text are discrete actions, other numbers continuous ones.
+
+        `discrete` says otherwise. Labels are sorted and the last is the reference, unless `reference` names another.
+        `action_names` gives the order of the labels, or names for the codes 0, 1, ….
+        """
+        array = as_array(actions, "the actions")
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if is_discrete(array, discrete):
+            array, labels = encode(array, action_names, trusted=discrete is True)
+        else:
+            array = as_matrix(array, "the actions")
+            labels = tuple(action_names or ())
+        made = cls(
+            features,
+            array,
+            tuple(names or ()),
+            labels,
+            episodes,
+            weights,
+            {name: tuple(inside) for name, inside in (blocks or {}).items()},
+            metadata or {},
+        )
+        return made if reference is None else made.with_reference(reference)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        action: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        episode: str | None = None,
+        weight: str | None = None,
+        discrete: bool | None = None,
+        reference: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> "Demonstrations":
+        """From a polars, pandas or Arrow table; without `features`, every column that plays no other role is one.
+
+        A column of text becomes one-hot features `column=level`, without its last level, and one block.
+        """
+        from policyspace.data.columns import Table
+
+        table = Table.of(frame)
+        chosen = [action] if isinstance(action, str) else list(action)
+        others = [name for name in (episode, weight) if name is not None]
+        listed = [features] if isinstance(features, str) else features
+        wanted = table.roles(chosen, None if listed is None else list(listed), others)
+        columns, names, blocks = table.features(wanted)
+        return cls.from_arrays(
+            columns,
+            table.actions(chosen, discrete),
+            names,
+            None if len(chosen) == 1 and table.is_label(chosen[0], discrete) else chosen,
+            None if episode is None else table.labels(episode),
+            None if weight is None else table.numbers(weight),
+            reference,
+            discrete,
+            blocks,
+            metadata,
+        )
+
+
+def default_action_names(k: int) -> list[str]:
+    """The names of k continuous action columns that have none."""
+    return ["action"] if k == 1 else [f"action_{a}" for a in range(k)]
+
+
+def _names(given: Sequence[Any], what: str) -> tuple[str, ...]:
+    names = tuple(str(name) for name in given)
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"every {what} needs a name of its own, found '{twice}' twice: rename one.")
+    return names
+
+
+def _check_numbers(array: np.ndarray, names: tuple[str, ...], what: str) -> None:
+    if len(names) != array.shape[1]:
+        raise InputError(f"there must be one name for each {what}, found {len(names)} names for {array.shape[1]}.")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise InputError(
+            f"{what} '{names[column]}' must be finite numbers, found {array[row, column]} in row {row + 1}: "
+            "drop or fill such rows."
+        )
+
+
+def _actions(given: Any, names: tuple[str, ...], n: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Whole numbers [n] are codes of the names; anything else must be numbers [n, k]."""
+    actions = as_array(given, "the actions")
+    _check_length(actions, n, "actions")
+    if actions.ndim == 1 and actions.dtype.kind in "biu":
+        actions = actions.astype(np.int64)
+        size = min(int(actions.max()) + 1, max(n, MAX_LABELS))  # a stray huge code must not make as many names
+        names = _names(names or [str(a) for a in range(size)], "action")
+        check_codes(actions, names)
+        return actions, names
+    actions = as_matrix(actions, "the actions")
+    names = _names(names or default_action_names(actions.shape[1]), "action column")
+    _check_numbers(actions, names, "action")
+    return actions, names
+
+
+def _check_length(array: np.ndarray | None, n: int, what: str) -> None:
+    if array is not None and len(array) != n:
+        raise InputError(f"{what} and features must have the same number of rows, found {len(array)} and {n}.")
+
+
+def _check_weights(weights: np.ndarray | None, n: int) -> None:
+    if weights is None:
+        return
+    _check_length(weights, n, "weights")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}: drop it.")
+    if not weights.any():
+        raise InputError("at least one weight must be positive, found only zeros.")
+
+
+def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None) -> None:
+    seen = actions if weights is None else actions[weights > 0]
+    if (seen == seen[0]).all():
+        only = names[int(seen[0])] if seen.ndim == 1 else ", ".join(f"{a:g}" for a in seen[0])
+        raise InputError(
+            f"every row has the action '{only}': nothing can be identified from an agent that never chooses."
+        )
+
+
+def _check_blocks(blocks: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> None:
+    owner: dict[str, str] = {}
+    for block, members in blocks.items():
+        if block in names:
+            raise InputError(f"a block needs a name of its own, found '{block}', which is a feature: rename one.")
+        if not members:
+            raise InputError(f"block '{block}' must hold at least one feature, found none.")
+        for name in members:
+            if name not in names:
+                raise InputError(f"block '{block}' holds '{name}', which is no feature: {nearest(name, names)}")
+            if name in owner:
+                raise InputError(f"a feature belongs to one block, found '{name}' in '{owner[name]}' and '{block}'.")
+            owner[name] = block
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array = np.array(array, order="C")
+    array.setflags(write=False)
+    return array

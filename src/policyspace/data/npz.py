@@ -1,0 +1,119 @@
+"""NPZ archives: one array a role, or one array a column; objects are never unpickled."""
+
+import io
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.roles import KEY, Roles, Stored
+from policyspace.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+
+FEATURE_ARRAYS = ("features", "observations", "states")
+"""The names under which a log may keep its features [n, q]."""
+
+Columns = list[tuple[str, np.ndarray]]
+Arrays = dict[str, np.ndarray]
+
+
+def read_npz(data: bytes) -> Stored:
+    """The table in an archive: as written here, or `features` and `actions`, or one array a column."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        arrays = {name: _entry(archive, name) for name in archive.files}
+    header = arrays.pop(KEY, None)
+    if header is not None:
+        return _as_written(arrays, Roles.from_json(str(header)))
+    chosen = next((name for name in FEATURE_ARRAYS if name in arrays and arrays[name].ndim == 2), None)
+    if chosen is None or "actions" not in arrays:
+        return _frame([(name, array) for name, array in arrays.items() if array.ndim == 1]), None
+    return _by_role(arrays, arrays.pop(chosen), arrays.pop("actions"))
+
+
+def write_npz(demonstrations: Demonstrations, roles: Roles, file: BinaryIO) -> None:
+    """The arrays as they are, and the roles as text."""
+    arrays = {"features": demonstrations.features, "actions": demonstrations.actions}
+    if demonstrations.episodes is not None:
+        arrays["episodes"] = demonstrations.episodes
+    if demonstrations.weights is not None:
+        arrays["weights"] = demonstrations.weights
+    np.savez(file, **arrays, **{KEY: np.array(roles.to_json())})  # type: ignore[arg-type]
+
+
+def _entry(archive: Any, name: str) -> np.ndarray:
+    try:
+        array = archive[name]
+    except ValueError as error:
+        if "allow_pickle" in str(error):
+            raise InputError(f"array '{name}' holds pickled objects, which are never opened: save numbers.") from error
+        raise
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"expected arrays, found the entry '{name}', which is none: save it with numpy.savez.")
+    return array
+
+
+def _by_role(arrays: Arrays, features: np.ndarray, actions: np.ndarray) -> Stored:
+    """Features and actions beside the other arrays with a value a row, which the caller may name."""
+    names = [str(name) for name in arrays.pop("names", ())] or [f"x{j}" for j in range(features.shape[1])]
+    k = 1 if actions.ndim == 1 else actions.shape[-1]
+    action = ["actions"] if k == 1 else [f"actions_{a}" for a in range(k)]
+    shape = (len(actions),)
+    others = [(name, a) for name, a in arrays.items() if a.shape == shape or name in ("episodes", "weights")]
+    frame = _frame([*_split(features, names), *_split(actions, action), *others])
+    episode, weight = (name if name in arrays else None for name in ("episodes", "weights"))
+    return frame, Roles(tuple(action), tuple(names), episode, weight)
+
+
+def _as_written(arrays: Arrays, roles: Roles) -> Stored:
+    for name, wanted in {"features": "", "actions": "", "episodes": roles.episode, "weights": roles.weight}.items():
+        if wanted is not None and name not in arrays:
+            raise InputError(f"its header promises the array '{name}', found none: write the file again.")
+    columns = _split(arrays["features"], list(roles.features))
+    actions = arrays["actions"]
+    if roles.discrete:
+        names = np.array(roles.action_names, dtype=object)
+        if actions.dtype.kind != "i" or not ((actions >= 0) & (actions < len(names))).all():
+            raise InputError(f"its actions must be codes from 0 to {len(names) - 1}, found others: write it again.")
+        actions = names[actions]
+    columns += _split(actions, list(roles.action))
+    columns += [] if roles.episode is None else [(roles.episode, arrays["episodes"])]
+    columns += [] if roles.weight is None else [(roles.weight, arrays["weights"])]
+    return _frame(columns), roles
+
+
+def _split(array: np.ndarray, names: list[str]) -> Columns:
+    columns = array[:, None] if array.ndim == 1 else array
+    if columns.ndim != 2 or columns.shape[1] != len(names):
+        raise InputError(f"expected an array with the columns {', '.join(names)}, found the shape {array.shape}.")
+    return list(zip(names, columns.T, strict=True))
+
+
+def _frame(columns: Columns) -> "polars.DataFrame":
+    import polars
+
+    if not columns:
+        raise InputError("expected the arrays 'features' and 'actions', or one array a column, found neither.")
+    first, shape = columns[0][0], columns[0][1].shape
+    for i, (name, array) in enumerate(columns):
+        if array.shape != shape:
+            raise InputError(
+                f"arrays must have the same length, found {shape} for '{first}', {array.shape} for '{name}'."
+            )
+        if any(name == other for other, _ in columns[:i]):
+            raise InputError(f"every column needs a name of its own, found '{name}' twice: rename one.")
+    frame = polars.DataFrame([_series(name, array) for name, array in columns])
+    frame.columns = [name for name, _ in columns]  # an empty name is a name, which polars replaces
+    return frame
+
+
+def _series(name: str, array: np.ndarray) -> "polars.Series":
+    import polars
+
+    if array.dtype.kind in "UO":
+        return polars.Series(name, array.tolist(), dtype=polars.String)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"array '{name}' must be numbers or text, found the type {array.dtype}.")
+    kind = np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
+    return polars.Series(name, np.ascontiguousarray(array, dtype=kind))

@@ -1,0 +1,233 @@
+"""Files in, demonstrations out, and back: CSV, Parquet, Arrow and NPZ, never pickled.
+
+A file written here carries the roles of its columns, so that `read(path)` returns exactly what `write` was given.
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from policyspace.data.columns import Table
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.npz import read_npz, write_npz
+from policyspace.data.roles import KEY, Roles, Stored, assemble, to_frame
+from policyspace.data.whole_file import replacing
+from policyspace.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+
+COMMENT = f"# {KEY}: ".encode()
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+SUFFIXES = (*SEPARATORS, *PARQUET, *ARROW, ".npz")
+
+
+def read(
+    path: str | Path,
+    action: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    episode: str | None = None,
+    weight: str | None = None,
+    discrete: bool | None = None,
+    reference: Any = None,
+) -> Demonstrations:
+    """Demonstrations from a file, by its suffix; a file written by `write` needs no other argument.
+
+    Without `features`, every column that plays no other role is one. Arguments come before what the file says.
+    """
+    path = Path(path)
+    try:
+        with _translated("the path of a file"):
+            if path.is_dir():
+                raise InputError("expected a file, found a folder: name one file in it.")
+        suffix = _suffix(path)
+        with _translated(f"a readable {suffix} file"):
+            frame, roles = _stored(_bytes(path), suffix)
+        return assemble(frame, roles, action, features, episode, weight, discrete, reference)
+    except InputError as error:
+        raise _located(path, error) from error
+
+
+def write(demonstrations: Demonstrations, path: str | Path) -> None:
+    """Demonstrations into a file, by its suffix: the whole file appears at once, or nothing changes."""
+    path = Path(path)
+    try:
+        suffix = _suffix(path)
+        roles = Roles.of(demonstrations)
+        with replacing(path) as file, _translated("a file that can be written"):
+            if suffix == ".npz":
+                write_npz(demonstrations, roles, file)
+            elif suffix in SEPARATORS:
+                _write_csv(to_frame(demonstrations, roles), roles, file, suffix)
+            else:
+                _write_arrow(to_frame(demonstrations, roles), roles, file, suffix)
+    except InputError as error:
+        raise _located(path, error) from error
+
+
+def _located(path: Path, error: InputError) -> InputError:
+    """The sentence on one line, with the file in front."""
+    sentence = " ".join(str(error).splitlines())
+    return InputError(sentence if sentence.startswith(f"{path}: ") else f"{path}: {sentence}")
+
+
+def _suffix(path: Path) -> str:
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise InputError(f"the name must end in one of {', '.join(SUFFIXES)}, found '{path.name}': rename or convert it.")
+
+
+def _bytes(path: Path) -> bytes:
+    if not path.exists():
+        raise InputError("there is no such file: check the path.")
+    data = path.read_bytes()
+    if not data:
+        raise InputError("the file is empty: write it again.")
+    return data
+
+
+def _stored(data: bytes, suffix: str) -> Stored:
+    if suffix == ".npz":
+        return read_npz(data)
+    if suffix in SEPARATORS:
+        return _read_csv(gzip.decompress(data) if suffix.endswith(".gz") else data, SEPARATORS[suffix])
+    return _read_arrow(data, suffix)
+
+
+@contextmanager
+def _translated(expected: str) -> Iterator[None]:
+    """Whatever a library says about a bad file, as one sentence: there is no list of all that they may raise."""
+    try:
+        yield
+    except InputError:
+        raise
+    except BaseException as error:
+        # A panic in polars is no Exception, and it is the file's fault too.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"expected {expected}, found otherwise ({lines[0][:200].rstrip('.')}).") from error
+
+
+def _read_csv(data: bytes, separator: str) -> Stored:
+    import polars
+
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    roles = None
+    if data.startswith(COMMENT):
+        if not data.endswith(b"\n"):
+            raise InputError("its last line is cut off: write the file again.")
+        line, _, data = data.partition(b"\n")
+        roles = Roles.from_json(line.removeprefix(COMMENT).decode())
+    names, body = _header(data.rstrip(b"\r\n"), separator, spaced=roles is not None)
+    # As written: a label "01" stays text, and a float stays a float whatever its values.
+    types: dict[str, Any] = {} if roles is None else dict.fromkeys(roles.features, polars.Float64)
+    if roles is not None:
+        types |= dict.fromkeys(roles.action, polars.String if roles.discrete else polars.Float64)
+    # Plain names while polars reads: it alters empty and quoted ones.
+    plain = [f"column_{j}" for j in range(len(names))]
+    head = separator.join(plain).encode() + b"\n"
+    known = {plain[names.index(name)]: kind for name, kind in types.items() if name in names}
+    frame = _parse(head + body, separator, known)
+    frame.columns = names
+    if roles is not None and frame.height != roles.rows:
+        raise InputError(f"its header promises {roles.rows} rows, found {frame.height}: write it again.")
+    return frame, roles
+
+
+def _parse(data: bytes, separator: str, types: dict[str, Any]) -> "polars.DataFrame":
+    """With types inferred from every row: from the first ones, and from all of them if a later one does not fit."""
+    import polars
+
+    options: dict[str, Any] = {"separator": separator, "schema_overrides": types}
+    with suppress(polars.exceptions.ComputeError):
+        return polars.read_csv(data, infer_schema_length=1000, **options)
+    try:
+        return polars.read_csv(data, infer_schema_length=None, **options)
+    except polars.exceptions.ComputeError:
+        _check_fields(data, separator)
+        raise
+
+
+def _header(data: bytes, separator: str, spaced: bool) -> tuple[list[str], bytes]:
+    """The unique names in the first line, without spaces around them unless `spaced`, and the bytes after it, as UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"expected text in UTF-8, found other bytes in line {line}: save it as UTF-8.") from error
+    raw = io.BytesIO(data)
+    names = next(csv.reader((line.decode() for line in iter(raw.readline, b"")), delimiter=separator), [])
+    names = names if spaced else [name.strip() for name in names]
+    if not names:
+        raise InputError("expected a header line with the names of the columns, found an empty line.")
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(f"every column needs a name of its own, found '{name}' twice in the header: rename one.")
+    other = next((mark for mark in ";\t,|" if mark != separator and mark in names[0]), None)
+    if len(names) == 1 and other:
+        raise InputError(
+            f"columns must be separated by {separator!r}, found {other!r} in the header: convert the file."
+        )
+    return names, data[raw.tell() :]
+
+
+def _check_fields(data: bytes, separator: str) -> None:
+    rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
+    size = len(next(rows))
+    for row, fields in enumerate(rows, start=1):
+        if len(fields) > size:
+            raise InputError(f"every row must have {size} fields as the header has, found {len(fields)} in row {row}.")
+
+
+def _write_csv(frame: "polars.DataFrame", roles: Roles, file: BinaryIO, suffix: str) -> None:
+    out: Any = file
+    if suffix.endswith(".gz"):
+        out = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)  # no time: same data, same bytes
+    roles = replace(roles, rows=frame.height)  # the only sign by which a text that lost its last lines is known
+    out.write(COMMENT + roles.to_json().encode() + b"\n")
+    for start in range(0, frame.height, 100_000):
+        part = frame.slice(start, 100_000)
+        out.write(part.write_csv(include_header=start == 0, separator=SEPARATORS[suffix]).encode())
+    if out is not file:
+        out.close()
+
+
+def _read_arrow(data: bytes, suffix: str) -> Stored:
+    import pyarrow
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    if suffix in PARQUET:
+        table = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data), page_checksum_verification=True).read()
+    elif data.startswith(b"ARROW1"):
+        table = pyarrow.ipc.open_file(data).read_all()
+    else:
+        table = pyarrow.ipc.open_stream(data).read_all()
+    table.validate(full=True)  # a damaged file may have offsets that point anywhere
+    header = (table.schema.metadata or {}).get(KEY.encode())
+    return Table.of(table).frame, None if header is None else Roles.from_json(header.decode())
+
+
+def _write_arrow(frame: "polars.DataFrame", roles: Roles, file: BinaryIO, suffix: str) -> None:
+    import polars
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    names = frame.columns
+    frame.columns = [f"column_{j}" for j in range(len(names))]  # polars panics at a zero byte in a name
+    # The oldest layout of text, which every reader knows.
+    table = frame.to_arrow(compat_level=polars.CompatLevel.oldest()).rename_columns(names)
+    table = table.replace_schema_metadata({KEY: roles.to_json()})
+    if suffix in PARQUET:
+        pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+    else:
+        pyarrow.feather.write_feather(table, file)

@@ -1,0 +1,309 @@
+"""The likelihood of the Boltzmann linear policy: batched passes over the rows serve all supports at once."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.fits.base import Fit, LinearLikelihood
+from policyspace.fits.chunks import num_workers, single_threaded_blas
+from policyspace.fits.design import Design
+from policyspace.fits.law import ChiSquare
+from policyspace.fits.merge import merge_rows
+from policyspace.fits.newton import TOLERANCE, Maximum, maximise, newton_step
+from policyspace.fits.separation import diverging_coordinates
+from policyspace.fits.softmax import SoftmaxRows
+from policyspace.fits.subsets import residual_blocks
+from policyspace.policies.boltzmann import BoltzmannLinear
+from policyspace.policies.groups import Support
+
+SLOW = 0.1
+"""Gains that fall by less than this factor need a new Hessian."""
+
+NEARLY = 1e-6
+"""A gain in log-likelihood so small that the step which promises it need not be checked by another pass."""
+
+SATURATED = 30.0
+"""Weights of standardised features so large that some probabilities are 0 or 1 to all digits that matter."""
+
+MOST_CERTAIN = 1000.0
+"""Fixed weights of standardised features beyond which no curvature is left to fit the others by."""
+
+FLAT = 1e-7
+"""An eigenvalue of the scaled Hessian so small that separation is looked for."""
+
+
+class BoltzmannLikelihood(LinearLikelihood):
+    """Newton for the full fit; restricted fits start one quadratic step from it and take preconditioned steps together."""
+
+    space: BoltzmannLinear
+    design: Design
+
+    def __init__(
+        self, space: BoltzmannLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        self.space, self.num_pairs, self.law = space, len(features), ChiSquare()
+        if merged := merge_rows(features, actions, weights, len(space.action_names)):
+            features, actions = merged
+            weights = actions.sum(axis=1)
+        self.design = Design(space, features, weights)
+        self.total_weight = self.design.total_weight
+        self.rows = SoftmaxRows(self.design, features, actions, weights, len(space.row_names))
+        self._fixed = self.design.to_standardised(space.weights(space.fixed)).ravel()
+        if np.abs(self._fixed).max() > MOST_CERTAIN:
+            raise InputError(
+                "the fixed values are so large that they leave the agent no choice: check their signs and units, a weight "
+                "adds to the logarithm of the odds."
+            )
+
+    # -- the full fit ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def full(self) -> Fit:  # type: ignore[override]
+        """The fit in the whole space."""
+        best, separated = self._maximum, bool(self.diverging.any())
+        return self._as_fit(best.theta, best.value, best.gradient, best.converged, self.space.everything, separated)
+
+    @cached_property
+    def diverging(self) -> np.ndarray:  # type: ignore[override]
+        """The coordinates [d] whose maximum-likelihood value is infinite; looked for where the fit gives reason to."""
+        if self._may_diverge(self._maximum, self.space.everything):
+            return diverging_coordinates(self.rows, np.ones(self.space.num_parameters, dtype=bool))
+        return np.zeros(self.space.num_parameters, dtype=bool)
+
+    @cached_property
+    def _maximum(self) -> Maximum:
+        """The full fit in standardised coordinates, made when it is first asked for."""
+        everything = np.ones(self.space.num_parameters, dtype=bool)
+        start = np.zeros_like(self._fixed)
+        if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
+            sample = self.rows.sample(max(20_000, len(self.rows) // 8), seed=1)
+            start = maximise(sample.at, sample.hessian, start, everything, tolerance=1e-2).theta
+            start = start if np.abs(start).max() < SATURATED else np.zeros_like(self._fixed)
+        return maximise(self.rows.at, self.rows.hessian, start, everything)
+
+    @property
+    def _theta(self) -> np.ndarray:
+        return self._maximum.theta
+
+    @property
+    def _curvature(self) -> np.ndarray:
+        return self._maximum.hessian
+
+    def _may_diverge(self, best: Maximum, support: Support) -> bool:
+        """Newton crept, or the Hessian has lost directions that the features have: no certificate of a finite maximum."""
+        free = self.space.free(support)
+        curvature = best.hessian[np.ix_(free, free)]
+        scale = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
+        flat = int((np.linalg.eigvalsh(curvature / np.outer(scale, scale)) < FLAT).sum()) if free.any() else 0
+        lost = flat > int(free.sum()) - self.num_free(support)
+        return best.creeping or lost or bool(np.abs(best.theta[free]).max(initial=0.0) > SATURATED)
+
+    def _as_fit(
+        self,
+        theta: np.ndarray,
+        value: float,
+        gradient: np.ndarray,
+        converged: bool,
+        support: Support,
+        separated: bool = False,
+    ) -> Fit:
+        free = self.space.free(support)
+        raw = self.design.to_raw(self.space.weights(theta)).ravel()
+        # A coordinate that is not free keeps its fixed value to the bit.
+        raw = np.where(free, raw, self.space.fixed)
+        norm = float(np.abs(gradient[free]).max(initial=0.0))
+        return Fit(raw, support, float(value), norm, converged, separated, self.num_free(support), self.law)
+
+    # -- restricted fits ------------------------------------------------------------------------------------------
+
+    def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
+        """The fit inside Θ_I; a start, where one is given, replaces the one-step start from the full fit."""
+        if start is None:
+            return self.fit_many([support])[0]
+        moved = self.design.to_standardised(self.space.weights(start)).ravel()
+        return self._fit_alone(support, np.where(self.space.free(support), moved, self._fixed))
+
+    def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
+        """The fits inside several Θ_I, each to convergence."""
+        if self.diverging.any():
+            return [self._fit_alone(*both) for both in zip(supports, self._part_of_the_way(supports), strict=True)]
+        batch = RestrictedBatch(self, supports)
+        with single_threaded_blas():
+            batch.run()
+        return [
+            self._as_fit(batch.thetas[i], batch.values[i], batch.gradients[i], True, support)
+            if batch.converged[i]
+            else self._fit_alone(support, batch.thetas[i])
+            for i, support in enumerate(supports)
+        ]
+
+    def _part_of_the_way(self, supports: Sequence[Support]) -> list[np.ndarray]:
+        """Starts for separated data: the likeliest among parts of the full fit, whose own weights go to infinity."""
+        free = np.array([self.space.free(support) for support in supports])[:, None]
+        shares = np.array([0.0, 0.15, 0.3, 0.5])[None, :, None]
+        starts = np.where(free, shares * self._theta, self._fixed)
+        values = self.rows.evaluate(starts.reshape(-1, starts.shape[-1]))[0].reshape(starts.shape[:2])
+        return [start[best] for start, best in zip(starts, values.argmax(axis=1), strict=True)]
+
+    def _fit_alone(self, support: Support, start: np.ndarray | None = None) -> Fit:
+        """Damped Newton with exact Hessians: for separated data, and for whatever the batch could not finish."""
+        free = self.space.free(support)
+        begin = np.where(free, 0.0, self._fixed)
+        best = maximise(self.rows.at, self.rows.hessian, begin if start is None else start, free)
+        if not best.converged and start is not None:  # a start so far out that no curvature is left shows no way back
+            best = max(best, maximise(self.rows.at, self.rows.hessian, begin, free), key=lambda found: found.value)
+        # A sub-space diverges only along coordinates that the whole space does.
+        separated = bool(self.diverging[self.space.free(support)].any()) and self._may_diverge(best, support)
+        return self._as_fit(best.theta, best.value, best.gradient, best.converged, support, separated)
+
+    def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of λ_I on one side of its critical value: each fit is followed only until the side is certain."""
+        full = self.full.log_likelihood
+        if self.diverging.any():
+            exact = np.array([2 * (full - fit.log_likelihood) for fit in self.fit_many(supports)])
+            return exact, exact
+        batch = RestrictedBatch(self, supports, full - criticals / 2)
+        with single_threaded_blas():
+            batch.run()
+        for i in np.flatnonzero(~batch.converged & ~batch.decided).tolist():
+            batch.values[i], batch.slack[i] = self._fit_alone(supports[i], batch.thetas[i]).log_likelihood, 0.0
+        return 2 * (full - batch.values - batch.slack), 2 * (full - batch.values)
+
+    def screen(self, groups: Sequence[int]) -> np.ndarray:
+        """The λ of every support [2^D] under the quadratic model at θ̂: cheap, and good for choosing what to fit first."""
+        delta = self._theta - self._fixed
+        scale = np.sqrt(np.maximum(np.diag(self._curvature), np.finfo(float).tiny))
+        unit = self._curvature / np.outer(scale, scale)
+        right = unit @ (delta * scale)
+        matrix = np.block([[unit, right[:, None]], [right[None], np.array([[(delta * scale) @ right]])]])
+        return residual_blocks(matrix, [self.space.groups[g].indices for g in groups], 1)[0]
+
+    @cached_property
+    def sample(self) -> SoftmaxRows | None:
+        """Rows that tell how the Hessian changes between two points; None where all rows do."""
+        size = int(np.clip(len(self.rows) // 32, 1024, 4096))
+        return self.rows.sample(size, seed=0) if len(self.rows) > size else None
+
+    def regularised(self, precision: float = 0.1) -> np.ndarray:
+        """argmax log L(θ) − ½·precision·‖θ‖² of standardised features: a finite θ under separation too [d]."""
+        rows, identity = self.rows, precision * np.eye(self.space.num_parameters)
+
+        def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = rows.at(theta)
+            return value - 0.5 * precision * float(theta @ theta), gradient - precision * theta
+
+        everything = np.ones(self.space.num_parameters, dtype=bool)
+        best = maximise(at, lambda theta: rows.hessian(theta) + identity, self._fixed, everything)
+        return self.design.to_raw(self.space.weights(best.theta)).ravel()
+
+    # -- what the space is on these states ------------------------------------------------------------------------
+
+    def information(self) -> np.ndarray:
+        """F̂ at the full fit, a mean over pairs, in raw coordinates [d, d]."""
+        jacobian = self.design.to_standardised(
+            np.eye(self.space.num_parameters).reshape(-1, *self.space.weights(self._theta).shape)
+        )
+        flat = jacobian.reshape(self.space.num_parameters, -1)
+        return flat @ self.standardised_information() @ flat.T
+
+    def standardised_information(self) -> np.ndarray:
+        """F̂ at the full fit in the coordinates of the standardised design [d, d]."""
+        return self._curvature / self.design.total_weight
+
+
+class RestrictedBatch:
+    """Restricted fits side by side: one evaluation of all that are still open is one pass over the rows.
+
+    Steps are preconditioned by H(θ̂) + [H_s(θ) − H_s(θ̂)], the full fit's Hessian corrected on a sample of rows for the
+    way to θ. Where thresholds are given, a fit stops as soon as it is certain on which side of its threshold it ends:
+    a feasible point already above it, or one whose remaining gain cannot reach it.
+    """
+
+    def __init__(
+        self, likelihood: BoltzmannLikelihood, supports: Sequence[Support], thresholds: np.ndarray | None = None
+    ) -> None:
+        self.likelihood, self.thresholds = likelihood, thresholds
+        self.free = [likelihood.space.free(support) for support in supports]
+        self.thetas = np.array([self._start(free) for free in self.free]).reshape(len(supports), -1)
+        self.values = np.full(len(supports), -np.inf)
+        self.gradients = np.zeros_like(self.thetas)
+        self.converged = np.zeros(len(supports), dtype=bool)
+        self.decided = np.zeros(len(supports), dtype=bool)
+        self.slack = np.zeros(len(supports))  # how much more log-likelihood there may still be
+        self._last_gain = np.full(len(supports), np.inf)
+        self._ratio = np.zeros(len(supports))  # of the last gain to the one before
+        self._preconditioners: dict[int, np.ndarray] = {}
+
+    def _start(self, free: np.ndarray) -> np.ndarray:
+        """The minimiser of the quadratic model at θ̂ inside Θ_I: θ̂_f + H_ff⁻¹ H_fz (θ̂_z − fixed_z)."""
+        theta, curvature, fixed = self.likelihood._theta, self.likelihood._curvature, self.likelihood._fixed
+        start = np.where(free, theta, fixed)
+        pull = curvature[np.ix_(free, ~free)] @ (theta - fixed)[~free]
+        start[free] += newton_step(curvature[np.ix_(free, free)], pull)[0]
+        return start
+
+    def run(self, max_passes: int = 30, width: int = 256) -> None:
+        """Passes over the rows until every fit has converged or is decided."""
+        for first in range(0, len(self.free), width):
+            self._run(np.arange(first, min(first + width, len(self.free))), max_passes)
+
+    def _run(self, active: np.ndarray, max_passes: int) -> None:
+        proposals, steps = self.thetas[active].copy(), np.zeros((len(active), self.thetas.shape[1]))
+        for _ in range(max_passes):
+            values, gradients = self.likelihood.rows.evaluate(proposals)
+            worse = values < self.values[active] - 1e-12 * np.abs(values)
+            better = active[~worse]
+            self.thetas[better], self.values[better] = proposals[~worse], values[~worse]
+            self.gradients[better] = gradients[~worse]
+            steps[worse] /= 4
+            with ThreadPoolExecutor(num_workers()) as pool:
+                steps[~worse] = list(pool.map(self._step, better)) or steps[~worse]
+            open_ = ~(self.converged[active] | self.decided[active])
+            active, steps = active[open_], steps[open_]
+            if not len(active):
+                return
+            proposals = self.thetas[active] + steps
+
+    def _step(self, i: int) -> np.ndarray:
+        free = self.free[i]
+        step = np.zeros(len(free))
+        step[free], gain = newton_step(self._preconditioner(i)[np.ix_(free, free)], self.gradients[i, free])
+        # How fast the gains fall shows how far the preconditioner is from the Hessian: by Newton's own they vanish at once.
+        self._ratio[i], self._last_gain[i] = gain / self._last_gain[i], gain
+        trusted = gain <= NEARLY and gain * np.sqrt(self._ratio[i]) <= NEARLY / 20
+        if trusted or gain <= max(TOLERANCE, 1e-15 * abs(self.values[i])):
+            # The last step is taken on trust: what it gains is known to a few per cent of itself.
+            self.thetas[i] += step
+            self.values[i] += gain
+            self.converged[i] = True
+            gain = 0.0
+        if self.thresholds is not None:
+            # ½gᵀH⁻¹g is the gain to second order; near the top twice that, and twice again for a sampled Hessian, is safe.
+            self.slack[i] = 4 * gain if gain < 0.05 and self._ratio[i] < SLOW else np.inf
+            self.decided[i] = (
+                self.values[i] >= self.thresholds[i] or self.values[i] + self.slack[i] < self.thresholds[i]
+            )
+        return step
+
+    def _preconditioner(self, i: int) -> np.ndarray:
+        # A gain below a half is less than a standard error, on which the Hessian hardly moves; unless the gains say it does.
+        if self._last_gain[i] > 0.5 or self._ratio[i] > SLOW:
+            self._preconditioners[i] = self._corrected_hessian(self.thetas[i])
+        return self._preconditioners[i]
+
+    def _corrected_hessian(self, theta: np.ndarray) -> np.ndarray:
+        sample = self.likelihood.sample
+        if sample is None:
+            return self.likelihood.rows.hessian(theta)
+        scale = self.likelihood.rows.total_weight / sample.total_weight
+        here = sample.hessian(theta) * scale
+        corrected = self.likelihood._curvature + here - self._sample_curvature * scale
+        return corrected if np.linalg.eigvalsh(corrected)[0] > 0 else here
+
+    @cached_property
+    def _sample_curvature(self) -> np.ndarray:
+        assert self.likelihood.sample is not None
+        return self.likelihood.sample.hessian(self.likelihood._theta)

@@ -1,0 +1,111 @@
+"""The design matrix Φ behind a fit: standardised columns, their correlations and their rank."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from policyspace.fits.chunks import sum_over_chunks
+from policyspace.fits.subsets import COLLINEAR, popcounts
+from policyspace.fits.triangular import residuals_of_all
+from policyspace.policies.base import ExponentialFamily
+
+
+class Design:
+    """Columns of φ(s) centred (where an intercept can absorb it) and scaled, which no likelihood ratio notices."""
+
+    def __init__(self, space: ExponentialFamily, features: np.ndarray, weights: np.ndarray | None) -> None:
+        self.intercept = space.intercept
+        self.num_rows = len(space.row_names)
+        num_columns = features.shape[1]
+        self.total_weight = float(len(features) if weights is None else weights.sum())
+        self.mean = np.zeros(num_columns)
+        if self.intercept:
+            self.mean = (features.mean(axis=0) if weights is None else weights @ features / self.total_weight) + 0.0
+
+        def moments(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+            block = features[rows] - self.mean
+            weighted = block if weights is None else block * weights[rows, None]
+            return block.T @ weighted, weighted.sum(axis=0)
+
+        self.second_moment, rest = sum_over_chunks(moments, len(features), 65536)
+        if self.intercept:
+            # A mean over very many rows is off by their rounding, which would give a constant column a variance.
+            self.second_moment = self.second_moment - np.outer(rest, rest) / self.total_weight
+            self.mean = self.mean + rest / self.total_weight
+        spread = np.sqrt(np.maximum(np.diag(self.second_moment), 0.0) / self.total_weight)
+        # Rounding of a large mean must not pass for variance.
+        real = spread > 1e-12 * np.maximum(np.abs(self.mean), np.finfo(float).tiny)
+        self.constant = ~real
+        self.scale = np.where(real, spread, 1.0)
+        self._inverse_scale = np.where(real, 1.0 / self.scale, 0.0)
+        self.correlation = self.second_moment / self.total_weight / np.outer(self.scale, self.scale)
+        self.correlation[self.constant] = self.correlation[:, self.constant] = 0.0
+        eigenvalues, vectors = np.linalg.eigh(self.correlation)
+        self.resolve(np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T, COLLINEAR**0.5)
+
+    def resolve(self, factor: np.ndarray, resolution: float) -> None:
+        """Judge ranks by a factor [·, q'] of the correlations and the smallest singular value that counts in it."""
+        self.factor, self.resolution = factor, resolution
+        self.rank = lru_cache(maxsize=None)(self._rank)
+
+    def standardise(self, features: np.ndarray) -> np.ndarray:
+        """Raw features [c, q'] → rows of Φ with the constant in front, as the fits see them [c, q]."""
+        block = np.empty((len(features), features.shape[1] + self.intercept))
+        if self.intercept:
+            block[:, 0] = 1.0
+        own = block[:, self.intercept :]
+        np.subtract(features, self.mean, out=own)
+        own *= self._inverse_scale
+        return block
+
+    def to_standardised(self, weights: np.ndarray) -> np.ndarray:
+        """Weights [..., k, q] of the raw columns → of the standardised ones."""
+        moved = weights.copy()
+        if self.intercept:
+            moved[..., 0] += weights[..., 1:] @ self.mean
+        moved[..., self.intercept :] *= self.scale
+        return moved
+
+    def to_raw(self, weights: np.ndarray) -> np.ndarray:
+        """Weights [..., k, q] of the standardised columns → of the raw ones."""
+        moved = weights.copy()
+        moved[..., self.intercept :] /= self.scale
+        if self.intercept:
+            moved[..., 0] -= moved[..., 1:] @ self.mean
+        return moved
+
+    def _rank(self, columns: frozenset[int]) -> int:
+        """The rank of a set of feature columns, beside the intercept."""
+        if not columns:
+            return 0
+        return int((np.linalg.svd(self.factor[:, sorted(columns)], compute_uv=False) > self.resolution).sum())
+
+    @property
+    def full_rank(self) -> bool:
+        """Whether no column is a combination of others."""
+        return self.rank(frozenset(range(len(self.mean)))) == len(self.mean)
+
+    def num_free(self, free: np.ndarray) -> int:
+        """The rank of the Fisher information on the free coordinates [d]: Σ over rows of the rank of their columns."""
+        mask = free.reshape(self.num_rows, -1)
+        if self.full_rank:
+            return int(mask.sum())
+        own = mask[:, self.intercept :]
+        return int(self.intercept) * self.num_rows + sum(self.rank(frozenset(np.flatnonzero(row))) for row in own)
+
+    def num_free_of_all(self, groups: Sequence[Sequence[int]]) -> np.ndarray:
+        """`num_free` of every support [2^D] of some groups of coordinates, all other coordinates being free."""
+        q = len(self.mean) + self.intercept
+        if self.full_rank:
+            sizes = [len(group) for group in groups]
+            return q * self.num_rows - sum(sizes) + popcounts(sizes)
+        p = len(self.mean)
+        moved = [[i // q * p + i % q - self.intercept for i in group] for group in groups]
+        rows = np.kron(np.eye(self.num_rows), self.factor)
+        return self.intercept * self.num_rows + residuals_of_all(rows, moved, 0, self.resolution)[1]
+
+    def null_space(self) -> np.ndarray:
+        """The combinations [q', r] of standardised feature columns that vanish on these states."""
+        _, singular, vectors = np.linalg.svd(self.factor)
+        return vectors[np.append(singular, np.zeros(len(vectors) - len(singular))) <= self.resolution].T

@@ -1,0 +1,169 @@
+"""From verdicts to an answer: names for numbers, effects, and the warnings that must be read with them."""
+
+from typing import Any
+
+import numpy as np
+
+from policyspace import __version__
+from policyspace.answer import GroupTest, Identification
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.fits import Likelihood
+from policyspace.fits.fisher import Dependence, detectable_effect, inverse_of, smallest_eigenvalue
+from policyspace.inference.rules import Verdicts
+from policyspace.policies import ExponentialFamily, GaussianLinear, PolicySpace
+from policyspace.policies.network import GaussianNetwork, Network
+
+
+def answer_of(
+    data: Demonstrations,
+    space: PolicySpace,
+    likelihood: Likelihood,
+    verdicts: Verdicts,
+    related: list[Dependence],
+    settings: dict[str, Any],
+) -> Identification:
+    """The answer that a rule's verdicts amount to, with every number behind it."""
+    significance: float = settings["significance"]
+    named = [space.named(support) for support in verdicts.supports]
+    everywhere = [name for name in named[0] if all(name in support for support in named)]
+    somewhere = {name for support in named for name in support}
+    if not verdicts.exhaustive:
+        # One support was found, others may exist: only what every support must hold is certain.
+        certain = {space.groups[g].name for g, p in verdicts.adjusted.items() if p <= significance}
+        always = {group.name for group in space.groups if group.always}
+        everywhere = [name for name in named[0] if name in certain | always]
+        somewhere = {group.name for group in space.groups} if set(named[0]) - set(everywhere) else set()
+    undecided = [g.name for g in space.groups if g.name in somewhere and g.name not in everywhere and not g.always]
+    information = likelihood.information()
+    inverse = inverse_of(likelihood)
+    diverging = likelihood.diverging
+    tests = []
+    for g, test in verdicts.tests.items():
+        group, indices = space.groups[g], list(space.groups[g].indices)
+        verdict = (
+            "controlled" if group.name in everywhere else "undecided" if group.name in undecided else "no evidence"
+        )
+        effect = float(np.linalg.norm(likelihood.full.theta[indices] - space.fixed[indices]))
+        tests.append(
+            GroupTest(
+                group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
+                group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
+                detectable_effect(likelihood, inverse, group, significance / max(len(verdicts.tests), 1))
+                if settings["test"] in ("wilks", "bootstrap") and (likelihood.identifiable or likelihood.design is not None)
+                else np.nan,  # known for λ alone; and weights of a network that is not identifiable have no size
+            )
+        )  # fmt: skip
+    return Identification(
+        rule=settings["rule"],
+        supports=named,
+        core=everywhere,
+        undecided=undecided,
+        tests=tests,
+        fit=likelihood.full,
+        num_pairs=data.num_pairs,
+        num_parameters=space.num_parameters,
+        num_episodes=data.num_episodes,
+        identifiable=likelihood.identifiable,
+        smallest_eigenvalue=smallest_eigenvalue(information) if likelihood.identifiable else 0.0,
+        separated=likelihood.full.separated,
+        exhaustive=verdicts.exhaustive,
+        warnings=_warnings(data, space, likelihood, related, diverging, settings),
+        settings=settings | _described(space, data, likelihood),
+        parameters=_parameters(space, likelihood, settings["firth"]),
+        truth=_truth(data, space),
+    )
+
+
+def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
+    """What a reader needs to make the answer again."""
+    covariance = None
+    if isinstance(space, GaussianLinear):
+        covariance = "estimate" if space.estimated else space.covariance.tolist()
+    elif isinstance(space, GaussianNetwork):
+        covariance = space.covariance.tolist()
+    return {
+        "version": __version__,
+        "policy": type(space).__name__,
+        "covariance": covariance,
+        "groups": [group.name for group in space.groups if not group.always],
+        "always": [group.name for group in space.groups if group.always],
+        "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
+        "features": list(data.names),
+        "actions": list(data.action_names),
+        "intercept": space.intercept if isinstance(space, ExponentialFamily) else None,
+        "hidden": list(space.hidden) if isinstance(space, Network) else None,
+        "reference_law": likelihood.law.name,
+    }
+
+
+def _truth(data: Demonstrations, space: PolicySpace) -> list[str] | None:
+    """What the file says is controlled, where that is said of the very groups that are tested."""
+    truth = data.metadata.get("truth")
+    groups = {group.name for group in space.groups}
+    known = isinstance(truth, list | tuple) and all(isinstance(name, str) and name in groups for name in truth)
+    return [str(name) for name in truth] if known else None  # type: ignore[union-attr]
+
+
+def _parameters(space: PolicySpace, likelihood: Likelihood, firth: bool) -> dict[str, list[float]]:
+    """θ̂ by row; infinite where no finite value is most likely."""
+    if not isinstance(space, ExponentialFamily):
+        return {}
+    theta = likelihood.full.theta
+    theta = np.where(likelihood.diverging & (not firth), np.copysign(np.inf, theta), theta)
+    return dict(zip(space.row_names, space.weights(theta).tolist(), strict=True))
+
+
+def _warnings(
+    data: Demonstrations,
+    space: PolicySpace,
+    likelihood: Likelihood,
+    related: list[Dependence],
+    diverging: np.ndarray,
+    settings: dict[str, Any],
+) -> list[str]:
+    warnings = [str(dependence) for dependence in related] + likelihood.remarks()
+    if settings.get("withheld"):
+        warnings.append(f"no χ² verdict is given: {settings['withheld']}.")
+    if data.looks_discrete:
+        warnings.append(
+            "the action takes only a few whole values: if they are choices rather than amounts, use the Boltzmann policy "
+            "(--policy boltzmann)."
+        )
+    if likelihood.full.separated:
+        groups = [g.name for g in space.groups if diverging[list(g.indices)].any() and g.name != "intercept"]
+        where = ", ".join(groups) if groups else "the intercept"
+        tail = (
+            "the penalised fit below is finite."
+            if settings["firth"]
+            else "λ is reported as its limit; where little data is the reason its χ² p-value is too small: --firth and "
+            "--test bootstrap keep their level, --test universal by a proof."
+            if settings["test"] == "wilks"
+            else "the test that was asked for does not mind."
+        )
+        warnings.append(
+            f"the agent is so regular that no finite parameter is most likely (separation); diverging: {where}; {tail}"
+        )
+    if not likelihood.full.converged:
+        warnings.append("the full fit did not converge: read the numbers with care.")
+    if not data.discrete:
+        warnings.extend(_piled_up(data))
+    if data.discrete and likelihood.total_weight < 5 * space.num_parameters:
+        warnings.append(
+            f"{likelihood.total_weight:g} pairs for {space.num_parameters} parameters are few: the χ² law of λ is too "
+            "liberal here, p-values are somewhat too small."
+        )
+    return warnings
+
+
+def _piled_up(data: Demonstrations) -> list[str]:
+    """Actions clipped at a bound are not Gaussian."""
+    found = []
+    for name, column in zip(data.action_names, data.actions.T, strict=True):
+        for bound, where in ((column.min(), "smallest"), (column.max(), "largest")):
+            share = float((column == bound).mean())
+            if share > 0.05 and len(np.unique(column)) > 10:
+                found.append(
+                    f"{share:.0%} of '{name}' equal its {where} value {bound:g}: actions that are clipped at a bound break "
+                    "the Gaussian likelihood; log them before they are clipped."
+                )
+    return found

@@ -1,0 +1,152 @@
+"""The pictures of a configured identification: panels for the grid worlds, curves or bars of ω for the others."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from policyspace.errors import InputError
+from policyspace.report.evidence import format_of, save
+from policyspace.report.gridworld_rounds import (
+    AGENT,
+    GOAL,
+    INK,
+    continuous_gridworld_panel,
+    gridworld_panel,
+)
+from policyspace.report.omega_rounds import draw_omega
+from policyspace.study.round_record import RoundRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from policyspace.worlds.configuration_parameters import ConfigurationParameter
+
+PANELS: dict[str, Callable[..., None]] = {
+    "gridworld": gridworld_panel,
+    "continuous-gridworld": continuous_gridworld_panel,
+}
+MOST_ROUNDS = 8
+"""More panels cannot be read on a page."""
+
+
+@final
+@dataclass(frozen=True)
+class Story:
+    """What the pictures tell: the rounds of one agent in one world, and the truth where it is known."""
+
+    world: str
+    parameters: tuple["ConfigurationParameter", ...]
+    rounds: list[RoundRecord]
+    units: tuple[str, ...]  # what is tested, in the order of the policy space
+    truth: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.rounds:
+            raise InputError("there is nothing to draw yet, found no rounds: tell the first one.")
+
+    @property
+    def panel(self) -> Callable[..., None] | None:
+        """How a round looks in this world; a grid world whose units are not its features has no such picture."""
+        plain = all(unit.rsplit("_", 1)[-1].isdigit() for unit in self.units)
+        return PANELS.get(self.world) if plain else None
+
+    def open_before(self, record: RoundRecord) -> set[str]:
+        """The units that were open when a round began."""
+        return {*record.undecided, *record.fell}
+
+    @property
+    def verdict(self) -> str:
+        """The end of the story in a few words."""
+        last = self.rounds[-1]
+        if self.truth is None:
+            return f"{len(last.selected)} features shown to be controlled, {len(last.undecided)} undecided"
+        owned = set(self.truth) & set(self.units)
+        found, false = owned & set(last.selected), set(last.selected) - set(self.truth)
+        return f"{len(found)} of {len(owned)} controlled features found, {_count(len(false))} falsely"
+
+
+def plot_rounds(story: Story, path: str | Path) -> None:
+    """Save the picture; the suffix of the file names the format."""
+    format_of(path)
+    save(draw_rounds(story), path)
+
+
+def draw_rounds(story: Story) -> "Figure":
+    """Configuration → identification, round after round, or ω over the rounds where the world has no panels."""
+    if story.panel is None:
+        return draw_omega(story.parameters, story.rounds, story.units, story.truth, _title(story))
+    from matplotlib.figure import Figure
+
+    shown = chosen(story.rounds)
+    across = min(len(shown), 2)
+    down = -(-len(shown) // 2)
+    figure = Figure(figsize=(0.5 + 5.4 * across, 2.86 * down + 1.12), facecolor="white")
+    height = figure.get_figheight()
+    grid = figure.add_gridspec(
+        down, 2 * across, left=0.025, right=0.975, top=1 - 0.6 / height, bottom=0.72 / height, hspace=0.17, wspace=0.14
+    )
+    for i, record in enumerate(shown):
+        row, first = divmod(i, 2)
+        configured = figure.add_subplot(grid[row, 2 * first])
+        identified = figure.add_subplot(grid[row, 2 * first + 1])
+        before, fell = story.open_before(record), set(record.fell)
+        alone = set(record.asked_for) if len(record.asked_for) == 1 else set()
+        story.panel(configured, record.configuration, before, set(), alone)
+        story.panel(identified, record.configuration, before - fell, fell, set())
+        _caption(configured, f"{record.number + 1}  configuration", f"{record.num_episodes} episodes")
+        _caption(identified, "identification", f"{len(fell)} fell, {len(record.undecided)} open")
+        _arrow(configured)
+    figure.text(0.025, 1 - 0.2 / height, _title(story), fontsize=14, fontweight="bold", color=INK, va="top")
+    _legend(figure, story, len(shown))
+    return figure
+
+
+def chosen(rounds: Sequence[RoundRecord], most: int = MOST_ROUNDS) -> list[RoundRecord]:
+    """The rounds that a page, or a film, can hold: the first, those in which most fell, the last."""
+    if len(rounds) <= most:
+        return list(rounds)
+    inner = sorted(rounds[1:-1], key=lambda r: (-len(r.fell), r.number))[: most - 2]
+    return sorted([rounds[0], *inner, rounds[-1]], key=lambda r: r.number)
+
+
+def _title(story: Story) -> str:
+    return f"{story.world}: {story.verdict}"
+
+
+def _caption(axes: "Axes", what: str, detail: str) -> None:
+    axes.text(0.0, -0.045, what, transform=axes.transAxes, fontsize=10.5, fontweight="bold", color=INK, va="top")
+    axes.text(1.0, -0.045, detail, transform=axes.transAxes, fontsize=10, color="#52606d", va="top", ha="right")
+
+
+def _arrow(axes: "Axes") -> None:
+    """From a configuration to its identification."""
+    axes.annotate(
+        "", xy=(1.125, 0.5), xytext=(1.015, 0.5), xycoords="axes fraction",
+        arrowprops={"arrowstyle": "-|>", "color": "#8a97a5", "lw": 1.4, "mutation_scale": 13}, annotation_clip=False,
+    )  # fmt: skip
+
+
+def _legend(figure: "Figure", story: Story, num_shown: int) -> None:
+    """What the colours mean, on one line at the foot."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = [
+        Patch(fc=AGENT, alpha=0.45, label="agent's start"),
+        Patch(fc=GOAL, alpha=0.45, label="goal"),
+        Line2D([], [], color=INK, lw=2.4, label="feature still open"),
+        Line2D([], [], color=INK, lw=1.2, ls=(0, (1, 2)), label="shown to be controlled in this round"),
+    ]
+    figure.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0.018, 0.0), ncols=4 if len(story.rounds) > 1 else 2,
+        frameon=False, fontsize=9.5, labelcolor=INK, handlelength=1.6, columnspacing=1.8,
+    )  # fmt: skip
+    if num_shown < len(story.rounds):
+        note = f"{num_shown} of {len(story.rounds)} rounds shown: the first, those in which most fell, the last"
+        figure.text(0.975, 0.2 / figure.get_figheight(), note, fontsize=9, color="#52606d", ha="right", style="italic")
+
+
+def _count(number: int) -> str:
+    return "none" if number == 0 else str(number)

@@ -1,0 +1,245 @@
+"""Configurable Markov decision processes: what a world must say, and how agents are run in it (Definition 2.1)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.policies import PolicySpace
+from policyspace.policies.jax_setup import jax, jnp
+from policyspace.policies.normals import standard_normals
+from policyspace.worlds.configuration_parameters import ConfigurationParameter, checked_configuration
+from policyspace.worlds.trajectories import Trajectories
+
+Array = Any  # a JAX array
+Key = Any  # a JAX random key
+State = Any  # an array or a pytree of arrays
+Configuration = dict[str, Array]
+"""ω: one array a configuration parameter, by name."""
+
+
+class ConfMDP(ABC):
+    """A family of worlds (S, A, R, γ, μ_ω, p_ω), one for each configuration ω.
+
+    Methods are pure JAX functions of one sample; callers batch them with `vmap` and differentiate them in ω. Rewards
+    and ends do not depend on ω: where an outcome does, the state carries it. A world is hashable and never changes.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the command line and reports call the world."""
+
+    @property
+    @abstractmethod
+    def horizon(self) -> int:
+        """The largest number of steps T of an episode."""
+
+    @property
+    @abstractmethod
+    def discount(self) -> float:
+        """γ."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...]:
+        """The features φ that agents may perceive, without the constant."""
+
+    @property
+    @abstractmethod
+    def action_names(self) -> tuple[str, ...]:
+        """The actions, or the components of a continuous action."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[ConfigurationParameter, ...]:
+        """The entries of ω."""
+
+    @property
+    def configures_transitions(self) -> bool:
+        """Whether p_ω depends on ω; where only μ_ω does, weights come from the first state alone."""
+        return True
+
+    @property
+    def action_bounds(self) -> tuple[float, float] | None:
+        """The interval that matters for the components of an action; None if actions are discrete, codes 0, 1, …"""
+        return None
+
+    @abstractmethod
+    def initial(self, key: Key, configuration: Configuration) -> State:
+        """Draw s_0 ~ μ_ω."""
+
+    @abstractmethod
+    def transition(self, key: Key, state: State, action: Array, configuration: Configuration) -> State:
+        """Draw s' ~ p_ω(·|s, a)."""
+
+    @property
+    def num_normals(self) -> int | None:
+        """How many Normal numbers a transition needs; None if it draws from its key as it likes, the usual case.
+
+        A world that says a number is simulated several times as fast. Its `transition` is `move` with such numbers,
+        and `move`, `reward`, `terminal` and `features` then also take many samples at once, along the last axis.
+        """
+        return None
+
+    def move(self, noise: Array, state: State, action: Array, configuration: Configuration) -> State:
+        """s' as a function of s, a and independent standard Normal numbers [num_normals]; see there."""
+        raise InputError(
+            f"the world '{self.name}' says how many Normal numbers it needs: give it a method `move`, too."
+        )
+
+    @abstractmethod
+    def reward(self, state: State, action: Array, next_state: State) -> Array:
+        """R(s, a, s')."""
+
+    @abstractmethod
+    def terminal(self, state: State) -> Array:
+        """Whether an episode that has moved to s ends there."""
+
+    @abstractmethod
+    def log_initial(self, state: State, configuration: Configuration) -> Array:
+        """The log-density log μ_ω(s), up to terms free of ω."""
+
+    @abstractmethod
+    def log_transition(self, state: State, action: Array, next_state: State, configuration: Configuration) -> Array:
+        """The log-density log p_ω(s'|s, a), up to terms free of ω; the mass of s' where the law has an atom there."""
+
+    @abstractmethod
+    def features(self, state: State) -> Array:
+        """φ(s) [q], without the constant."""
+
+    @abstractmethod
+    def policy_space(self, **options: Any) -> PolicySpace:
+        """The policy space in which this world's agents are sought; options go to its constructor."""
+
+    @property
+    def true_controls(self) -> frozenset[str]:
+        """The features that an agent of this world owns unless told otherwise."""
+        return frozenset(self.feature_names)
+
+    def random_controls(self, key: Key) -> frozenset[str]:
+        """The features of a random agent: each is owned with probability ½."""
+        owned = np.asarray(jax.random.bernoulli(key, 0.5, (len(self.feature_names),)))
+        return frozenset(name for name, own in zip(self.feature_names, owned, strict=True) if own)
+
+    def default_configuration(self) -> Configuration:
+        """The ω that holds unless another is given."""
+        return self.check_configuration({})
+
+    def random_configuration(self, key: Key) -> Configuration:
+        """The ω that an experiment starts from: uniform between the bounds, unless the world says otherwise."""
+        keys = jax.random.split(key, len(self.parameters))
+        return {
+            p.name: jax.random.uniform(k, p.shape, minval=p.low, maxval=p.high)
+            for p, k in zip(self.parameters, keys, strict=True)
+        }
+
+    def uniform_configuration(self, key: Key) -> Configuration:
+        """The ω that plays no favourites: uniform between the bounds, unless the world has a flat one."""
+        return ConfMDP.random_configuration(self, key)
+
+    def check_configuration(self, given: Mapping[str, Any]) -> Configuration:
+        """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""
+        return {name: jnp.asarray(value) for name, value in checked_configuration(self.parameters, given).items()}
+
+    def observation_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of the state's numbers, one after the other; infinite unless the world knows better."""
+        state = jax.eval_shape(self.initial, jax.random.key(0), self.default_configuration())
+        size = sum(leaf.size for leaf in jax.tree.leaves(state))
+        return np.full(size, -np.inf), np.full(size, np.inf)
+
+    @final
+    def starts(self, configuration: Configuration, key: Key, num_episodes: int) -> State:
+        """Many s_0 ~ μ_ω, along the last axis: each number of a state is then contiguous, which is twice as fast."""
+        return _each(self.initial, (0, None))(jax.random.split(key, num_episodes), configuration)
+
+    @final
+    def chances(self, key: Key, num_steps: int, num_episodes: int) -> Array:
+        """What the transitions of some steps are drawn from: keys [steps, m], or Normal numbers [steps, n, m]."""
+        if self.num_normals is None:
+            return jax.random.split(key, (num_steps, num_episodes))
+        return standard_normals(key, (num_steps, self.num_normals, num_episodes))
+
+    @final
+    def advance(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, chances: Array, states: State
+    ) -> tuple[Array, Array, Array, State, Array]:
+        """One step of many episodes, along the last axis: φ(s), a [m, …], r, s', and whether s' is an end."""
+        free = self.num_normals is None
+        over = _each if free else _as_it_is
+        features = over(self.features, -1)(states)
+        actions = space.sample(key, theta, features.T)
+        transition = over(self.transition, (0, -1, -1, None)) if free else self.move
+        moved = transition(chances, states, actions.T, configuration)
+        rewards = over(self.reward, -1)(states, actions.T, moved)
+        return features, actions, rewards, moved, over(self.terminal, -1)(moved)
+
+    def simulate(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+    ) -> Trajectories:
+        """What `rollout` compiles: all episodes side by side inside a `scan` over time.
+
+        A world may replace it by something faster that has the same law.
+        """
+        # One key for the starts and two a step, from one split: each would be compiled, and run, on its own.
+        keys = jax.random.split(key, 1 + 2 * self.horizon)
+
+        def step(carry: Any, keys: Key) -> Any:
+            states, alive = carry
+            chances = self.chances(keys[1], 1, num_episodes)[0]
+            features, actions, rewards, moved, ended = self.advance(
+                space, theta, configuration, keys[0], chances, states
+            )
+            following = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, states)
+            return (following, alive & ~ended), (states, features, actions, jnp.where(alive, rewards, 0.0), alive)
+
+        starts = self.starts(configuration, keys[0], num_episodes)
+        (last, _), (states, features, actions, rewards, mask) = jax.lax.scan(
+            step, (starts, jnp.ones(num_episodes, dtype=bool)), keys[1:].reshape(self.horizon, 2)
+        )
+        path = jax.tree.map(lambda before, end: jnp.concatenate([before, end[None]]), states, last)
+        first = partial(jnp.moveaxis, source=-1, destination=0)
+        return Trajectories(
+            states=jax.tree.map(first, path),
+            features=first(features),
+            actions=jnp.swapaxes(actions, 0, 1),
+            rewards=rewards.T,
+            mask=mask.T,
+            configuration=configuration,
+        )
+
+
+def _each(method: Any, in_axes: Any) -> Any:
+    return jax.vmap(method, in_axes, out_axes=-1)
+
+
+def _as_it_is(method: Any, _: Any) -> Any:
+    return method
+
+
+def rollout(
+    world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+) -> Trajectories:
+    """Run m episodes of π_θ in the world at ω, compiled once per world, space and m; may be called inside `jit`.
+
+    τ ~ μ_ω(s_0) Π_t π_θ(a_t|s_t) p_ω(s_{t+1}|s_t, a_t).
+    """
+    omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
+    return _compiled(world, space, jnp.asarray(theta, dtype=jnp.float64), omega, key, num_episodes)
+
+
+def _simulate(
+    world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+) -> Trajectories:
+    return world.simulate(space, theta, configuration, key, num_episodes)
+
+
+_compiled = jax.jit(_simulate, static_argnums=(0, 1, 5))
+jax.tree_util.register_dataclass(
+    Trajectories,
+    data_fields=["states", "features", "actions", "rewards", "mask", "configuration"],
+    meta_fields=[],
+)

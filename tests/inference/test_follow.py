@@ -1,0 +1,211 @@
+"""Streams: the e-process against its definition, and a file that grows while it is followed."""
+
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from policyspace.cli import app
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.readers import read
+from policyspace.errors import InputError
+from policyspace.fits import likelihood_of
+from policyspace.inference.eprocess import Bettor, Episode, EProcess, Follower, episodes_of, joined
+from policyspace.inference.follow import follow
+from policyspace.inference.regularised import bets
+from policyspace.policies import BoltzmannLinear, GaussianLinear
+from policyspace.policies.network import GaussianNetwork
+
+NAMES = ("near", "far")
+SPACE = BoltzmannLinear(NAMES, ("no", "yes"))
+
+
+def stream(num_episodes=40, length=15, seed=0, weights=(2.0, 0.0)):
+    rng = np.random.default_rng(seed)
+    for _ in range(num_episodes):
+        features = rng.normal(size=(length, 2))
+        p = 1 / (1 + np.exp(-features @ np.array(weights)))
+        yield Episode(features, (rng.random(length) < p).astype(int))
+
+
+def test_the_wealth_is_the_product_of_predictions_made_before():
+    """Every episode is predicted from all rows up to the last time there were a tenth more of them, under three priors."""
+    episodes = list(stream(12))
+    bettor = Bettor(SPACE)
+    for episode in episodes:
+        bettor.tell(episode)
+    wealth, policies, learned = np.ones(3), None, 0
+    for i, episode in enumerate(episodes):
+        if policies is not None:
+            wealth *= [np.exp(p.log_probs(episode.features, episode.actions).sum()) for p in policies]
+        rows = 15 * (i + 1)
+        if rows >= (15 if policies is None else 1.1 * learned):
+            policies, learned = bets(likelihood_of(SPACE, joined(SPACE, episodes[: i + 1]))), rows
+    assert bettor.log_wealth == pytest.approx(np.log(wealth.mean()), abs=1e-8)
+
+
+def test_the_e_value_divides_by_the_best_of_the_hypothesis_on_what_was_bet_on():
+    episodes = list(stream(20))
+    data = joined(SPACE, episodes)
+    local = EProcess(SPACE, data, likelihood_of(SPACE, data))
+    after = joined(SPACE, episodes[1:])  # the first was not bet on
+    support = SPACE.everything - {1}
+    expected = local._bettor.log_wealth - likelihood_of(SPACE, after).fit(support).log_likelihood
+    assert local.test(support).statistic == pytest.approx(2 * expected, abs=1e-6)
+
+
+def test_a_follower_finds_what_is_controlled_and_keeps_it():
+    follower = Follower(SPACE, 0.05)
+    standings = [follower.tell(episode) for episode in stream(60)]
+    assert standings[-1].controlled == ["near"]
+    found = [("near" in s.controlled) for s in standings]
+    assert found == sorted(found)
+    assert not standings[-1].decided
+    assert "near controlled" in str(standings[-1]) and "far E = " in str(standings[-1])
+
+
+def test_an_agent_that_does_one_thing_at_first_is_waited_for():
+    follower = Follower(SPACE, 0.05)
+    lazy = Episode(np.random.default_rng(0).normal(size=(30, 2)), np.zeros(30, dtype=int))
+    standing = follower.tell(lazy)
+    assert [unit.log_e for unit in standing.units] == [0.0, 0.0]
+    for episode in stream(40):
+        standing = follower.tell(episode)
+    assert standing.controlled == ["near"]
+
+
+def test_continuous_streams_and_networks_are_followed_too():
+    rng = np.random.default_rng(0)
+    for space in (GaussianLinear(NAMES, ("gas",)), GaussianNetwork(NAMES, ("gas",), (2,), 0.1)):
+        follower = Follower(space, 0.05)
+        for i in range(12):
+            features = rng.normal(size=(20, 2))
+            actions = np.tanh(2 * features[:, :1]) + np.sqrt(0.1) * rng.normal(size=(20, 1))
+            standing = follower.tell(Episode(features, actions), look=i % 4 == 3)
+        assert standing.controlled == ["near"]
+
+
+def test_episodes_come_in_their_order_and_rows_without_any_in_blocks():
+    features = np.arange(12.0).reshape(6, 2)
+    labelled = Demonstrations(features, [0, 1, 0, 1, 0, 1], NAMES, ("a", "b"), ["x", "y", "x", "y", "z", "z"])
+    assert [e.features[:, 0].tolist() for e in episodes_of(labelled)] == [[0, 4], [2, 6], [8, 10]]
+    plain = Demonstrations(np.arange(240.0).reshape(120, 2), np.arange(120) % 2, NAMES, ("a", "b"))
+    assert [len(e.features) for e in episodes_of(plain)] == [50, 50, 20]
+
+
+def test_too_few_rows_to_bet_are_said_so():
+    data = joined(SPACE, list(stream(1)))
+    with pytest.raises(InputError, match="15 rows are too few to learn from the first"):
+        EProcess(SPACE, data, likelihood_of(SPACE, data))
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def rows_of(episodes, first=0):
+    lines = []
+    for i, episode in enumerate(episodes, start=first):
+        for x, a in zip(episode.features, episode.actions, strict=True):
+            lines.append(f"{i},{x[0]},{x[1]},{'yes' if a else 'no'}\n")
+    return "".join(lines)
+
+
+def loader(path):
+    return lambda: read(path, action="action", episode="episode")
+
+
+def space_of(data):
+    return BoltzmannLinear(data.names, data.action_names)
+
+
+def test_a_file_is_followed_to_its_end(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,near,far,action\n" + rows_of(stream(30)))
+    standings = list(follow(path, loader(path), space_of))
+    assert [s.num_episodes for s in standings] == list(range(1, 31))
+    assert standings[-1].controlled == ["near"]
+    limited = list(follow(path, loader(path), space_of, max_episodes=5))
+    assert limited[-1].num_episodes == 5
+
+
+def test_following_stops_when_all_is_found(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,near,far,action\n" + rows_of(stream(60, weights=(2.0, -2.0))))
+    standings = list(follow(path, loader(path), space_of))
+    assert standings[-1].decided and len(standings) < 60
+
+
+def test_a_file_that_grows_is_read_on(tmp_path):
+    path, episodes = tmp_path / "log.csv", list(stream(30))
+    path.write_text("episode,near,far,action\n" + rows_of(episodes[:10]))
+
+    def writer():
+        time.sleep(0.4)
+        text = rows_of(episodes[10:], first=10)
+        for part in (text[:1003], text[1003:]):  # the first ends in the middle of a row
+            with path.open("a") as file:
+                file.write(part)
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=writer)
+    thread.start()
+    standings = list(follow(path, loader(path), space_of, wait=1.5, poll=0.05))
+    thread.join()
+    assert [s.num_episodes for s in standings] == list(range(1, 31))
+    at_once = list(follow(path, loader(path), space_of))
+    assert [u.log_e for u in standings[-1].units] == pytest.approx([u.log_e for u in at_once[-1].units])
+
+
+def test_a_file_without_episodes_cannot_be_followed(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("near,far,action\n1.0,2.0,no\n2.0,1.0,yes\n0.5,0.1,no\n0.3,0.2,yes\n")
+    with pytest.raises(InputError, match="--episode"):
+        list(follow(path, lambda: read(path, action="action"), space_of))
+
+
+def test_a_new_action_is_told(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,near,far,action\n" + rows_of(stream(5)))
+
+    def writer():
+        time.sleep(0.3)
+        with path.open("a") as file:
+            file.write("5,0.1,0.2,perhaps\n6,0.1,0.2,yes\n")
+
+    thread = threading.Thread(target=writer)
+    thread.start()
+    with pytest.raises(InputError, match="'perhaps' was not in the file when the watch began"):
+        list(follow(path, loader(path), space_of, wait=1.5, poll=0.05))
+    thread.join()
+
+
+def test_the_command_follows(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,near,far,action\n" + rows_of(stream(30)))
+    arguments = ["identify", str(path), "--action", "action", "--episode", "episode", "--follow"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "episode 30, 450 pairs: near controlled" in result.output
+    assert "Controlled: near (the file has ended after 30 episodes" in result.output
+    result = CliRunner().invoke(app, [*arguments, "--budget", "4"])
+    assert "the budget is spent after 4 episodes" in result.output
+
+
+def test_the_command_tests_networks(tmp_path):
+    path = tmp_path / "log.csv"
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    a = np.tanh(2 * x[:, 0]) + 0.3 * rng.normal(size=300)
+    rows = [f"{i // 10},{u},{v},{w}\n" for i, ((u, v), w) in enumerate(zip(x, a, strict=True))]
+    path.write_text("episode,near,far,action\n" + "".join(rows))
+    arguments = ["identify", str(path), "--action", "action", "--episode", "episode", "--policy", "network"]
+    result = CliRunner().invoke(app, [*arguments, "--hidden", "3", "--covariance", "0.09", "--json", "-"])
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.output)
+    assert answer["supports"] == [["near"]]
+    assert answer["settings"]["test"] == "universal" and answer["settings"]["hidden"] == [3]
+    result = CliRunner().invoke(app, [*arguments, "--hidden", "three"])
+    assert result.exit_code != 0

@@ -1,0 +1,349 @@
+"""Tests that hold where Wilks fails: each against its definition by hand, and all of them on data with a known answer."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.errors import InputError
+from policyspace.fits import likelihood_of
+from policyspace.identification import identify
+from policyspace.inference import search
+from policyspace.inference.base import LocalTest, written_out
+from policyspace.inference.bootstrap import Bootstrap, gamma_tail
+from policyspace.inference.choice import choose
+from policyspace.inference.glr import Test
+from policyspace.inference.mixture import Mixture, log_mixture
+from policyspace.inference.regularised import LINEAR_SPREAD, bets, regularised
+from policyspace.inference.universal import Universal, halves
+from policyspace.policies import BoltzmannLinear, GaussianLinear
+from policyspace.policies.network import GaussianNetwork
+
+NAMES = ("near", "far", "idle")
+ALL_TESTS = ("wilks", "bootstrap", "universal", "eprocess", "mixture")
+
+
+def choices(n=800, seed=0, weights=(1.5, -1.2, 0.0), episode=20):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, 3))
+    actions = (rng.random(n) < 1 / (1 + np.exp(-features @ np.array(weights)))).astype(int)
+    return Demonstrations(features, actions, NAMES, ("no", "yes"), np.arange(n) // episode)
+
+
+def amounts(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, 3))
+    actions = np.tanh(features[:, :2] @ [[1.0, 0.5], [0.3, -1.0]]) + 0.3 * rng.normal(size=(n, 2))
+    return Demonstrations(features, actions, NAMES, ("gas", "wheel"), np.arange(n) // 20)
+
+
+def linear(data):
+    return BoltzmannLinear(data.names, data.action_names)
+
+
+# -- what bets and simulations start from --------------------------------------------------------------------------
+
+
+def test_the_ridge_fit_is_the_penalised_optimum():
+    data = choices(200)
+    likelihood = likelihood_of(linear(data), data)
+    policy = regularised(likelihood)
+    scale, mean = data.features.std(axis=0), data.features.mean(axis=0)
+    weights = policy.space.weights(policy.theta)[0]
+    inner = weights[1:] * scale
+    p = 1 / (1 + np.exp(-(weights[0] + data.features @ weights[1:])))
+    played = data.actions == 0  # the last action is the reference
+    slope = ((played - p) @ ((data.features - mean) / scale)) - inner / LINEAR_SPREAD**2
+    np.testing.assert_allclose(slope, 0.0, atol=1e-4)
+
+
+def test_the_ridge_fit_is_finite_under_separation():
+    features = np.linspace(-1, 1, 40)[:, None]
+    data = Demonstrations(features, (features[:, 0] > 0).astype(int), ("x",), ("no", "yes"))
+    likelihood = likelihood_of(linear(data), data)
+    assert likelihood.full.separated
+    assert np.abs(regularised(likelihood).theta).max() < 50
+
+
+def test_an_estimated_covariance_becomes_part_of_the_policy():
+    data = amounts()
+    likelihood = likelihood_of(GaussianLinear(data.names, data.action_names), data)
+    policy = regularised(likelihood)
+    design = np.column_stack([np.ones(data.num_pairs), data.features])
+    beta, *_ = np.linalg.lstsq(design, data.actions, rcond=None)
+    residual = data.actions - design @ beta
+    expected = stats.multivariate_normal(cov=residual.T @ residual / (data.num_pairs - 4)).logpdf(residual)
+    np.testing.assert_allclose(policy.log_probs(data.features, data.actions), expected, rtol=1e-8)
+
+
+# -- universal inference -------------------------------------------------------------------------------------------
+
+
+def test_halves_are_whole_episodes():
+    data = choices(630)
+    first, second = halves(data, seed=3)
+    assert sorted([*first, *second]) == list(range(630))
+    assert not set(data.episodes[first]) & set(data.episodes[second])
+    assert abs(len(first) - len(second)) <= 40
+
+
+def test_the_e_value_is_its_definition():
+    data = choices(200)
+    space = linear(data)
+    local = Universal(space, data, likelihood_of(space, data))
+    support = space.everything - {3}
+    total = 0.0
+    for here, there in itertools.permutations(local.halves):
+        bettors = bets(likelihood_of(space, _some(data, there)))
+        best = likelihood_of(space, _some(data, here)).fit(support).log_likelihood
+        each = [p.log_probs(data.features[here], data.actions[here]).sum() for p in bettors]
+        total += np.mean([math.exp(bet - best) for bet in each]) / 2
+    test = local.test(support)
+    assert test.statistic == pytest.approx(2 * math.log(total), abs=1e-6)
+    assert test.p_value == pytest.approx(min(1.0, 1 / total), rel=1e-6)
+
+
+def test_smaller_supports_have_larger_e_values():
+    data = choices(300)
+    space = linear(data)
+    local = Universal(space, data, likelihood_of(space, data))
+    supports = [frozenset({0, *c}) for r in range(4) for c in itertools.combinations((1, 2, 3), r)]
+    values = dict(zip(supports, local.log_e(supports), strict=True))
+    assert all(values[a] >= values[b] - 1e-9 for a in supports for b in supports if a <= b)
+
+
+def test_halves_too_small_to_fit_are_said_so():
+    data = choices(7, episode=1)
+    space = linear(data)
+    with pytest.raises(InputError, match="two halves that can both be fitted"):
+        Universal(space, data, likelihood_of(space, data)).test(space.everything - {1})
+
+
+# -- bootstrap -----------------------------------------------------------------------------------------------------
+
+
+def test_the_bootstrap_p_value_agrees_with_the_exact_law():
+    """A Gaussian policy of known covariance has λ ~ χ² exactly: p within six standard errors of it."""
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(60, 3))
+    actions = features[:, :1] + rng.normal(size=(60, 1))
+    data = Demonstrations(features, actions, NAMES, ("gas",))
+    space = GaussianLinear(NAMES, ("gas",), covariance=1.0)
+    likelihood = likelihood_of(space, data)
+    local = Bootstrap(space, data, likelihood, level=0.9, num_simulations=999)
+    support = space.everything - {2}
+    exact = stats.chi2.sf(2 * (likelihood.full.log_likelihood - likelihood.fit(support).log_likelihood), 1)
+    error = math.sqrt(exact * (1 - exact) / 999)
+    assert abs(local.test(support).p_value - exact) < 6 * error
+    assert local.simulated[support].mean() == pytest.approx(1.0, abs=6 * math.sqrt(2 / 999))
+
+
+def test_the_bootstrap_stops_early_when_the_verdict_is_clear():
+    data = choices()
+    space = linear(data)
+    local = Bootstrap(space, data, likelihood_of(space, data))
+    found, idle = local.test(space.everything - {1}), local.test(space.everything - {3})
+    assert found.p_value < 1e-4 and idle.p_value > 0.05
+    assert max(map(len, local.simulated.values())) < 99
+
+
+def test_the_gamma_tail_is_scipys():
+    simulated = np.random.default_rng(0).gamma(2.0, 3.0, 500)
+    mean, variance = simulated.mean(), simulated.var(ddof=1)
+    law = stats.gamma(mean**2 / variance, scale=variance / mean)
+    assert gamma_tail(60.0, simulated) == pytest.approx(law.sf(60.0), rel=1e-10)
+    assert gamma_tail(simulated.max(), simulated) == 1.0
+
+
+def test_a_networks_statistic_follows_the_same_steps_on_observed_and_simulated_actions():
+    data = amounts()
+    space = GaussianNetwork(NAMES, data.action_names, (3,), 0.09)
+    likelihood = likelihood_of(space, data)
+    support = space.everything - {2}
+    theta = likelihood.regularised(support, 0.5)
+    values = [likelihood.nested_statistic(data.actions, theta, support, 0.5) for _ in range(2)]
+    assert values[0] == values[1] >= 0
+    rng = np.random.default_rng(0)
+    null = [
+        likelihood.nested_statistic(space.sample(rng, theta, data.features), theta, support, 0.5) for _ in range(10)
+    ]
+    assert min(null) >= 0 and np.median(null) < 30
+    assert likelihood.nested_statistic(data.actions, theta, space.everything - {0}, 0.5) > 10 * max(null)
+
+
+# -- mixture -------------------------------------------------------------------------------------------------------
+
+
+def test_the_mixture_of_one_parameter_is_the_integral():
+    """E = ∫ exp{log-likelihood ratio at θ against 0} N(θ; 0, τ²) dθ for a quadratic log-likelihood."""
+    estimate, variance, spread = 0.4, 0.02, 1.3
+
+    def ratio(theta):
+        quadratic = estimate**2 / (2 * variance) - (estimate - theta) ** 2 / (2 * variance)
+        return math.exp(quadratic) * stats.norm.pdf(theta, scale=spread)
+
+    expected = quad(ratio, -3, 3, points=[estimate])[0]
+    ours = log_mixture(estimate**2 / variance, np.array([[variance]]), spread)
+    assert ours == pytest.approx(math.log(expected), abs=1e-8)
+
+
+def test_the_mixture_of_several_is_below_the_exact_average():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(3, 3))
+    variance, estimate, spread = 0.05 * root @ root.T, rng.normal(size=3), 1.0
+    statistic = estimate @ np.linalg.solve(variance, estimate)
+    null, mixed = (stats.multivariate_normal(cov=c) for c in (variance, variance + spread**2 * np.eye(3)))
+    exact = mixed.logpdf(estimate) - null.logpdf(estimate)
+    assert log_mixture(statistic, variance, spread) <= exact + 1e-9
+
+
+def test_the_mixture_is_for_identifiable_linear_policies():
+    data = amounts()
+    with pytest.raises(InputError, match="linear policies"):
+        Mixture(likelihood_of(GaussianNetwork(NAMES, data.action_names, (2,), 0.09), data))
+    twice = Demonstrations(np.column_stack([data.features[:, :2], data.features[:, 0]]), data.actions, NAMES)
+    with pytest.raises(InputError, match="collinear"):
+        Mixture(likelihood_of(GaussianLinear(NAMES, twice.action_names), twice))
+
+
+# -- rules on any test ---------------------------------------------------------------------------------------------
+
+
+class Table(LocalTest):
+    """A test whose p-values are given."""
+
+    name = statistic_name = "table"
+
+    def __init__(self, likelihood, p_values, monotone=False):
+        self.likelihood, self._p, self._monotone, self.asked = likelihood, p_values, monotone, 0
+
+    def test(self, support):
+        self.asked += 1
+        return Test(support, 0.0, 1, self._p[support])
+
+    def bound(self, test):
+        return test.p_value if self._monotone else 1.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("monotone", [False, True])
+def test_closed_testing_finds_what_brute_force_finds(seed, monotone):
+    rng = np.random.default_rng(seed)
+    data = amounts()
+    space = GaussianNetwork(NAMES, data.action_names, (2,), 0.09)
+    likelihood = likelihood_of(space, data)
+    rest = {i for i, g in enumerate(space.groups) if g.always}
+    supports = [frozenset(c) | rest for r in range(4) for c in itertools.combinations(space.tested, r)]
+    p = {s: float(rng.choice([0.01, 0.5])) for s in supports}
+    if monotone:
+        p = {s: max(p[t] for t in supports if t <= s) for s in supports}
+    p[space.everything] = 1.0
+    accepted = [s for s in supports if any(p[t] > 0.05 for t in supports if t <= s)]
+    minimal = {s for s in accepted if not any(t < s for t in accepted)}
+    local = Table(likelihood, p, monotone)
+    verdicts = search.all_supports(local, 0.05)
+    assert set(verdicts.supports) == minimal
+    core = frozenset.intersection(*minimal)
+    for g in space.tested:
+        assert (verdicts.adjusted[g] <= 0.05) == (g in core)
+
+
+# -- one argument for all ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
+@pytest.mark.parametrize("test", ALL_TESTS)
+def test_every_test_finds_a_strong_agent(rule, test):
+    answer = identify(choices(), rule=rule, test=test)
+    assert answer.support == ["near", "far"]
+    assert answer.settings["test"] == test
+    # The smallest effect that would have shown is known for λ alone.
+    shows = answer.tests[2].detectable_effect
+    assert np.isfinite(shows) if test in ("wilks", "bootstrap") else np.isnan(shows)
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "universal", "eprocess"])
+def test_every_test_works_with_an_estimated_covariance(test):
+    assert identify(amounts(), test=test).support == ["near", "far"]
+
+
+@pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
+def test_networks_are_tested_by_universal_inference_unless_asked(rule):
+    answer = identify(amounts(), policy="network", hidden=(3,), covariance=0.09, rule=rule)
+    assert answer.support == ["near", "far"]
+    assert answer.settings["test"] == "universal"
+    assert any("not identifiable" in note for note in answer.notes())
+    assert answer.to_dict()["tests"][0]["detectable_effect"] is None
+
+
+def test_no_chi_square_verdict_where_restarts_disagree():
+    answer = identify(amounts(), policy="network", hidden=(4,), covariance=0.09, test="wilks", rule="combinatorial")
+    assert answer.sentence.startswith("No verdict")
+    assert answer.core == [] and answer.undecided == list(NAMES)
+    assert any("λ moves by up to" in warning for warning in answer.warnings)
+
+
+def test_hidden_units_and_outputs_are_units_too():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(400, 3))
+    actions = np.column_stack([np.tanh(features @ [1.0, -1.0, 0.5]), np.zeros(400)]) + 0.3 * rng.normal(size=(400, 2))
+    data = Demonstrations(features, actions, NAMES, ("gas", "wheel"), np.arange(400) // 20)
+    answer = identify(data, policy="network", hidden=(2,), covariance=0.09, groups="output", rule="combinatorial")
+    assert answer.support == ["gas"]
+    answer = identify(data, policy="network", hidden=(2,), covariance=0.09, groups="hidden", rule="combinatorial")
+    assert sorted(answer.supports) == [["unit_0"], ["unit_1"]]  # either will do: they can trade places
+    assert answer.undecided == ["unit_0", "unit_1"]
+
+
+def test_a_networks_unknown_noise_is_estimated():
+    data = amounts(1000)
+    answer = identify(data, policy="network", hidden=(3,))
+    np.testing.assert_allclose(answer.settings["covariance"], 0.09 * np.eye(2), atol=0.012)
+    assert answer.support == ["near", "far"]
+
+
+def test_a_discrete_network_is_identified():
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(900, 3))
+    drive = 3 * np.tanh(features[:, 0] * 2) * np.sign(features[:, 1])  # no linear policy sees this
+    actions = (rng.random(900) < 1 / (1 + np.exp(-drive))).astype(int)
+    answer = identify(features, actions, names=NAMES, policy="network", hidden=(4,))
+    assert answer.support == ["near", "far"]
+
+
+def test_the_default_follows_the_space():
+    data = choices(200)
+    assert choose("auto", likelihood_of(linear(data), data))[0] == "wilks"
+    with pytest.raises(InputError, match="did you mean 'bootstrap'"):
+        choose("bootstrp", likelihood_of(linear(data), data))
+
+
+def test_what_belongs_to_wilks_is_refused_elsewhere():
+    with pytest.raises(InputError, match="paper's rule belongs to the test 'wilks'"):
+        identify(choices(200), rule="combinatorial", paper_rule=True, test="universal")
+    with pytest.raises(InputError, match="Firth's penalty belongs"):
+        identify(choices(200), firth=True, test="bootstrap")
+
+
+def test_whole_number_weights_are_counts():
+    data = choices(100)
+    counts = np.random.default_rng(0).integers(0, 3, 100)
+    weighted = Demonstrations(data.features, data.actions, NAMES, data.action_names, data.episodes, counts)
+    rows = np.repeat(np.arange(100), counts)
+    np.testing.assert_array_equal(written_out(weighted, "it").features, data.features[rows])
+    half = Demonstrations(data.features, data.actions, NAMES, data.action_names, weights=np.full(100, 0.5))
+    with pytest.raises(InputError, match="whole-number weights"):
+        written_out(half, "the bootstrap")
+
+
+def test_the_same_seed_gives_the_same_answer():
+    first, second = (identify(choices(300), test="bootstrap", seed=4).to_json() for _ in range(2))
+    assert first == second
+
+
+def _some(data, rows):
+    return Demonstrations(data.features[rows], data.actions[rows], data.names, data.action_names)

@@ -1,0 +1,365 @@
+"""The page of results in a real browser: no errors, every figure seen, links that lead somewhere, nothing too wide.
+
+Debian's chromium is driven by the DevTools protocol over a pipe (`--remote-debugging-pipe`): nothing is downloaded and no
+port is opened. Without a browser these tests are skipped, except in CI, where that is an error.
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import count
+from types import ModuleType
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.records import Record
+from policyspace.experiments.results import Results
+from policyspace.report.inline_svg import inline_svg
+from policyspace.report.results_page import duration
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+ORDER = ("first-fake", "second-fake")
+
+# The pipe must be the file descriptors 3 and 4 of the browser.
+LAUNCH = "import os,sys; os.dup2(int(sys.argv[1]),3); os.dup2(int(sys.argv[2]),4); os.execv(sys.argv[3], sys.argv[3:])"
+
+LOOK = """JSON.stringify({
+  figures: [...document.querySelectorAll("svg.figure")].map(s => {
+    const box = s.getBoundingClientRect();
+    return [box.width, box.height, s.getAttribute("aria-label"), getComputedStyle(s).visibility];
+  }),
+  drawn: [...document.querySelectorAll("svg.figure use")].filter(u => {
+    const target = document.querySelector(u.getAttribute("xlink:href"));
+    return target === null || u.closest("svg") !== target.closest("svg");
+  }).length,
+  anchors: [...document.querySelectorAll('a[href^="#"]')].map(a => [a.hash, !!document.getElementById(a.hash.slice(1))]),
+  files: [...document.querySelectorAll("a[href]")].map(a => a.getAttribute("href")).filter(h => !h.startsWith("#")),
+  ids: [...document.querySelectorAll("[id]")].map(e => e.id),
+  width: document.documentElement.scrollWidth,
+  room: document.documentElement.clientWidth,
+  fetched: performance.getEntriesByType("resource").map(e => e.name),
+  boxes: [...document.querySelectorAll(".sideways")].map(b => [b.clientWidth, b.scrollWidth]),
+})"""
+
+
+class Browser:
+    """A headless chromium: one request at a time, events kept."""
+
+    def __init__(self, profile):
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (theirs_in, theirs_out)]  # not 3 or 4 themselves
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+        command = [CHROMIUM, *options, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, *map(str, ends), *command], pass_fds=ends, stderr=subprocess.DEVNULL
+        )
+        for end in (theirs_in, theirs_out, *ends):
+            os.close(end)
+        self._numbers, self._buffer, self.events = count(1), b"", []
+        self._session = None
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable")
+
+    def ask(self, method, **parameters):
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def wait_for(self, event):
+        while not any(seen["method"] == event for seen in self.events):
+            self._next()
+
+    def open(self, url, width):
+        self.events.clear()
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        self.ask("Page.navigate", url=url)
+        self.wait_for("Page.loadEventFired")
+
+    def evaluate(self, expression):
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def complaints(self):
+        """What a reader of the console would see."""
+        self.evaluate("0")  # whatever was on its way has arrived
+        told = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Network.loadingFailed")
+        return [event for event in self.events if event["method"] in told]
+
+    def requests(self):
+        return [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        os.close(self._in)
+        os.close(self._out)
+
+    def _next(self):
+        while b"\0" not in self._buffer:
+            piece = os.read(self._in, 1 << 20)
+            assert piece, "the browser has ended"
+            self._buffer += piece
+        message, self._buffer = self._buffer.split(b"\0", 1)
+        message = json.loads(message)
+        if "method" in message:
+            self.events.append(message)
+        return message
+
+
+def figure(kind):
+    drawn = Figure(figsize=(7.2, 3.8), layout="constrained", facecolor="white")
+    axes = drawn.add_subplot()
+    x = np.array([10, 40, 120, 400, 1000])
+    for k, label in enumerate(("no configuration", "uniform", "ours")):
+        axes.plot(x, np.exp(-x / 200 * (k + kind)), marker="o", label=label)
+    axes.set_xscale("log")
+    axes.set_xlabel("episodes observed in total")
+    axes.set_ylabel("controlled features missed, β̂")
+    axes.legend(frameon=False)
+    return drawn
+
+
+def panels(records):
+    kind = len(records)
+    columns = ("design", "episodes", "runs", "β̂ (95 % interval)", "α̂ (95 % interval)", "runs with a false selection")
+    rows = [
+        (d, str(n), "25", "0.410 ± 0.052", "0.0012 ± 0.0010", "3 %") for n in (40, 400) for d in ("none", "uniform <b>")
+    ]
+    verdicts = ("holds", "holds partly") if kind == 1 else ("does not hold", "our own")
+    return [
+        Panel(
+            f"fake-{kind}-{i}", f"Errors against episodes, {kind}.{i} & more", "Configuring finds what is <hidden>.",
+            verdict, "β̂ falls from 0.41 to 0.02 with it, to 0.30 without.", figure(kind + i), columns, rows,
+            {"rate": np.float64(0.41), "margin": float("nan"), "counts": np.arange(3)},
+        )
+        for i, verdict in enumerate(verdicts)
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fakes():
+    monkeypatch = pytest.MonkeyPatch()
+    for name, title, hours in (("first_fake", "Discrete grid world", 1234.5), ("second_fake", "Our own <table>", None)):
+        module = ModuleType(f"policyspace.experiments.{name}")
+        module.TITLE, module.AUTHORS_HOURS, module.analyse = title, hours, panels
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    yield
+    monkeypatch.undo()
+
+
+def records(number):
+    return [Record("x", {"seed": i}, "0.1.0", 61.5, {"x": 1}, 31.0) for i in range(number)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, fakes):
+    """A page of two experiments, and the one of the paper's settings with one."""
+    folder = tmp_path_factory.mktemp("results")
+    Results(folder, Scale(), ORDER).add("second-fake", records(2))
+    Results(folder, Scale(), ORDER).add("first-fake", records(1))
+    Results(folder, Scale(as_published=True), ORDER).add("first-fake", records(1))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI must test the page in a browser, found none: apt-get install chromium")
+        pytest.skip("no browser here: install chromium to test the page in it")
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("width", [360, 390, 1200])
+@pytest.mark.parametrize("page", ["index.html", "as-published.html"])
+def test_a_browser_shows_it_whole(browser, made, page, width):
+    address = (made / page).as_uri()
+    browser.open(address, width)
+    found = json.loads(browser.evaluate(LOOK))
+    assert browser.complaints() == []
+    assert [url for url in browser.requests() if not url.startswith("data:")] == [address], "nothing else was asked for"
+    assert len(found["figures"]) == (4 if page == "index.html" else 2)
+    for wide, high, label, visibility in found["figures"]:
+        assert wide > 250 and high > 100 and visibility == "visible"
+        assert label.startswith("Errors against episodes")
+    assert found["drawn"] == 0, "every mark of a figure is drawn from its own definitions"
+    assert len(found["ids"]) == len(set(found["ids"]))
+    assert found["width"] <= found["room"], "the page itself never scrolls sideways"
+    assert all(name[1] for name in found["anchors"])
+    assert len(found["anchors"]) == (8 if page == "index.html" else 4)
+    assert found["files"] == ["as-published.html" if page == "index.html" else "index.html"]
+    assert all((made / name).is_file() for name in found["files"])
+
+
+def test_these_tests_would_see_a_fault(browser, made, tmp_path):
+    spoilt = tmp_path / "spoilt.html"
+    page = (made / "index.html").read_text(encoding="utf-8")
+    fault = '<script>console.error("wrong")</script><img src="absent.png"><div style="width: 3000px">wide</div>'
+    spoilt.write_text(page.replace("</main>", fault + "</main>"), encoding="utf-8")
+    browser.open(spoilt.as_uri(), 390)
+    found = json.loads(browser.evaluate(LOOK))
+    assert {"Runtime.consoleAPICalled", "Network.loadingFailed"} <= {event["method"] for event in browser.complaints()}
+    assert found["width"] > 390 and len(browser.requests()) >= 2
+
+
+def test_links_lead_to_their_panels(browser, made):
+    browser.open((made / "index.html").as_uri(), 390)
+    assert browser.evaluate("scrollY") == 0
+    browser.evaluate("""document.documentElement.style.scrollBehavior = "auto";
+                        document.querySelector('a[href="#panel-fake-2-1"]').click()""")
+    top = browser.evaluate('document.getElementById("panel-fake-2-1").getBoundingClientRect().top')
+    assert browser.evaluate("location.hash") == "#panel-fake-2-1"
+    assert browser.evaluate("scrollY") > 1000
+    assert 0 <= top < 900, "the panel is in sight"
+
+
+def test_wide_tables_scroll_in_their_own_box_on_a_phone(browser, made):
+    browser.open((made / "index.html").as_uri(), 390)
+    boxes = json.loads(browser.evaluate(LOOK))["boxes"]
+    assert all(inner <= 390 for inner, _ in boxes)
+    assert sum(content > inner for inner, content in boxes) >= 4
+    browser.open((made / "index.html").as_uri(), 1200)
+    assert all(content <= inner for inner, content in json.loads(browser.evaluate(LOOK))["boxes"])
+
+
+def test_it_prints(browser, made):
+    browser.open((made / "index.html").as_uri(), 1200)
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    inside = browser.evaluate('getComputedStyle(document.querySelector(".panel")).breakInside')
+    browser.ask("Emulation.setEmulatedMedia", media="")
+    assert inside == "avoid"
+
+
+class Text(HTMLParser):
+    """The words of a page, and that its elements are closed."""
+
+    VOID = ("meta", "link")
+
+    def __init__(self, page):
+        super().__init__()
+        self.words, self.open = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+def words(path):
+    text = Text(path.read_text(encoding="utf-8"))
+    assert text.open == []
+    return " ".join(" ".join(text.words).split())
+
+
+def test_the_page_says_what_was_found(made):
+    page = words(made / "index.html")
+    assert "Of its claims, 1 holds, 1 holds partly, 1 does not hold." in page
+    assert "Configuring finds what is <hidden>." in page and "uniform <b>" in page, "words are never taken for tags"
+    assert page.index("Discrete grid world") < page.index("Our own <table>"), "the order of the paper, not of the runs"
+    assert "Computing 2.0 min On the clock 62 s" in page and "≈ 7.3 weeks" in page
+    assert "Computing 3.1 min On the clock 93 s" in page, "all of it together"
+    assert page.count("policyspace reproduce first-fake") == 2
+    assert "miniature" not in page and "Not here yet" not in page
+    published = words(made / "as-published.html")
+    assert "policyspace reproduce first-fake --as-published" in published
+    assert "Not here yet: second-fake." in published
+    assert (made / "figures" / "fake-1-0.svg").is_file() and (
+        made / "figures" / "as-published" / "fake-1-0.svg"
+    ).is_file()
+
+
+def test_a_miniature_says_so(tmp_path, fakes):
+    Results(tmp_path, Scale(quick=True), ORDER).add("first-fake", records(1))
+    Results(tmp_path, Scale(runs=3), ORDER).add("second-fake", records(2))
+    page = words(tmp_path / "index.html")
+    assert "A miniature: first-fake. A quick look" in page
+    assert "Not the paper's number of runs ( --runs ): second-fake." in page
+    assert "policyspace reproduce first-fake --quick" in page and "policyspace reproduce second-fake --runs 3" in page
+    assert "as-published.html" not in (tmp_path / "index.html").read_text(encoding="utf-8"), (
+        "no link to what is not there"
+    )
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path, fakes):
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        Results(folder, Scale(), ORDER).add("first-fake", records(1))
+    for name in ("index.html", "results.json", "figures/fake-1-0.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_numbers_are_plain_json(made):
+    results = json.loads((made / "results.json").read_text(encoding="utf-8"))
+    assert list(results["experiments"]) == ["first-fake", "second-fake"]
+    entry = results["experiments"]["first-fake"]
+    assert entry["num_cells"] == 1 and entry["seconds_of_computing"] == 61.5 and entry["authors_hours"] == 1234.5
+    panel = entry["panels"][0]
+    assert panel["numbers"] == {"rate": 0.41, "margin": None, "counts": [0, 1, 2]}
+    assert panel["verdict"] == "holds" and len(panel["rows"]) == 4 and len(panel["columns"]) == len(panel["rows"][0])
+
+
+def test_a_number_stays_with_its_interval(made):
+    page = (made / "index.html").read_text(encoding="utf-8")
+    assert page.count('<td><span class="line">0.410 ± 0.052</span></td>') == 16
+    assert page.count('<th scope="col">β̂ <span class="line">(95 % interval)</span></th>') == 4
+
+
+def test_figures_on_one_page_share_no_names():
+    svg = (
+        '<?xml version="1.0"?><svg width="10pt" height="5pt" viewBox="0 0 10 5" xmlns:xlink="x"><style>*{}</style>'
+        '<defs><path id="m"/><clipPath id="c"/></defs><use xlink:href="#m" clip-path="url(#c)"/></svg>'
+    )
+    one, other = (inline_svg(svg, name, 'a "title"') for name in ("one", "other"))
+    names = [set(re.findall(r'id="([^"]+)"', text)) for text in (one, other)]
+    assert names == [{"one-m", "one-c"}, {"other-m", "other-c"}]
+    assert 'href="#one-m" clip-path="url(#one-c)"' in one
+    assert 'aria-label="a &quot;title&quot;"' in one and "<style" not in one and "10pt" in one
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.04, "0.0 s"),
+        (45, "45 s"),
+        (119, "119 s"),
+        (150, "2.5 min"),
+        (5400, "90 min"),
+        (36000, "10 hours"),
+        (3e6, "5.0 weeks"),
+    ],
+)
+def test_durations_in_a_persons_units(seconds, told):
+    assert duration(seconds) == told
