@@ -10,14 +10,11 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
 from policyspace.fits.chunks import single_threaded_blas
-from policyspace.fits.firth import FirthLikelihood
-from policyspace.fits.fisher import Dependence, dependences
 from policyspace.inference.answering import answer_of
-from policyspace.inference.choice import TestName
+from policyspace.inference.choice import TestName, chosen_test
 from policyspace.inference.corrections import CORRECTIONS, Correction
 from policyspace.inference.rules import all_supports, one_at_a_time
-from policyspace.inference.verdicts import verdicts_by
-from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear, Groups, PolicySpace
+from policyspace.policies import BoltzmannLinear, GaussianLinear, Groups, PolicySpace
 from policyspace.policies.network import GaussianNetwork, NetworkGroups
 
 RULES = ("simplified", "combinatorial")
@@ -136,20 +133,11 @@ def simplified_by(
     seed: int = 0,
 ) -> Identification:
     """Rule 2 from a likelihood that is already made."""
-    firth = isinstance(likelihood, FirthLikelihood)
-    verdicts, words = verdicts_by(
-        test,
-        "simplified",
-        likelihood,
-        demonstrations,
-        significance,
-        lambda: one_at_a_time(likelihood, significance, correction),
-        correction,
-        "Firth's penalty" if firth else None,
-        seed,
-    )
-    settings = {"rule": "simplified", "significance": significance, "firth": firth} | words
-    return answer_of(demonstrations, likelihood.space, likelihood, verdicts, _dependences(likelihood), settings)
+    special = "Firth's penalty" if likelihood.penalised else ""
+    decider, reason = chosen_test(test, likelihood, demonstrations, significance, seed, special)
+    verdicts = one_at_a_time(decider, significance, correction)
+    settings = {"rule": "simplified", "significance": significance, "correction": correction}
+    return answer_of(demonstrations, likelihood, decider, verdicts, settings | {"test_reason": reason})
 
 
 @single_threaded_blas()
@@ -165,26 +153,12 @@ def combinatorial(
     """Rule 1: all minimal supports, by closed testing or, with `paper_rule`, at δ/2^d with a check of the children."""
     _check_settings("combinatorial", significance, "holm")
     likelihood = likelihood_of(space, demonstrations, firth)
-    related = _dependences(likelihood)
-    verdicts, words = verdicts_by(
-        test,
-        "combinatorial",
-        likelihood,
-        demonstrations,
-        significance,
-        lambda: all_supports(likelihood, significance, paper_rule, all(r.exchangeable for r in related)),
-        "Bonferroni over all supports" if paper_rule else "closed testing",
-        "the paper's rule" if paper_rule else "Firth's penalty" if firth else None,
-        seed,
-    )
-    settings = {"rule": "combinatorial", "significance": significance, "firth": firth} | words
-    return answer_of(demonstrations, space, likelihood, verdicts, related, settings)
-
-
-def _dependences(likelihood: Likelihood) -> list[Dependence]:
-    if likelihood.design is None or not isinstance(likelihood.space, ExponentialFamily):
-        return []
-    return dependences(likelihood.space, likelihood.design)
+    special = "the paper's rule" if paper_rule else "Firth's penalty" if firth else ""
+    decider, reason = chosen_test(test, likelihood, demonstrations, significance, seed, special)
+    verdicts = all_supports(decider, significance, paper_rule)
+    correction = "Bonferroni over all supports" if paper_rule else "closed testing"
+    settings = {"rule": "combinatorial", "significance": significance, "correction": correction}
+    return answer_of(demonstrations, likelihood, decider, verdicts, settings | {"test_reason": reason})
 
 
 def _check_settings(rule: str, significance: float, correction: str) -> None:

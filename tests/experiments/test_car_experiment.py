@@ -1,24 +1,12 @@
 """The car: its cells, its analysis on records with a known answer, the pruned rules against brute force, one real run."""
 
 import json
-from itertools import combinations
 
-import numpy as np
-import pytest
-
-from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments import car
 from policyspace.experiments.car_panels import analyse, outcomes
-from policyspace.experiments.car_rules import by_wilks
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.rates import Share
 from policyspace.experiments.records import Record
-from policyspace.fits import likelihood_of
-from policyspace.inference.decide import Decisions
-from policyspace.inference.rules import all_supports as by_closed_testing
-from policyspace.inference.search import all_supports, one_at_a_time
-from policyspace.inference.universal import Universal
-from policyspace.policies import GaussianLinear
 from policyspace.report.evidence import save
 
 OWNED = ["speed", "left"]
@@ -97,62 +85,6 @@ def test_the_same_drivers_at_every_number_of_episodes():
     assert [c.setting["num_episodes"] for c in published] == [10, 30, 100, 300] * 2
     assert all(c.setting["learning_rate"] == 0.01 and c.setting["one_start"] for c in published)
     assert len(car.cells(Scale(quick=True))) == 3
-
-
-def linear(seed, size, weights=(0.5, 0.3, 0.0, 0.15)):
-    """A linear Gaussian agent, whose likelihood has one peak: brute force is exact."""
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(size, 4))
-    actions = (features @ np.array(weights))[:, None] + rng.normal(size=(size, 1))
-    data = Demonstrations(features, actions, tuple("abcd"), ("push",), np.arange(size) // 5)
-    return GaussianLinear(tuple("abcd"), ("push",), 1.0), data
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("size", [40, 150, 600])
-def test_as_few_searches_decide_the_same_as_all(seed, size):
-    space, data = linear(seed, size)
-    likelihood = likelihood_of(space, data)
-    local = Universal(space, data, likelihood, seed)
-    decisions = Decisions(local, 0.1)
-    everything = [
-        frozenset(s) | (space.everything - set(space.tested)) for r in range(5) for s in combinations(space.tested, r)
-    ]
-    accepted = [s for s in everything if local.log_e([s])[0] < np.log(10.0)]
-    brute = {s for s in accepted if not any(t < s for t in accepted)}
-    assert set(decisions.minimal()) == brute
-    again = Universal(space, data, likelihood, seed)
-    assert decisions.one_at_a_time() == one_at_a_time(again, 0.1, "holm").supports[0]
-    assert brute == set(all_supports(again, 0.1).supports)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_evidence_is_bounded_on_the_side_of_its_verdict(seed):
-    """One half may be enough to reject: what is then said of E is no more than E, and no less than the threshold."""
-    space, data = linear(seed, 150)
-    likelihood = likelihood_of(space, data)
-    local, exact = (Universal(space, data, likelihood, seed) for _ in range(2))
-    threshold, rejected = float(np.log(10.0)), Decisions(local, 0.1).one_at_a_time()
-    assert space.tested[0] in rejected
-    for g in space.tested:
-        support = space.everything - {g}
-        truth, said = exact.log_e([support])[0], local.evidence(support)
-        assert (g in rejected) == (truth >= threshold)
-        if g in rejected:
-            assert threshold <= said <= truth + 1e-9 and truth - said <= np.log(2.0) + 1e-9
-        else:
-            assert said == pytest.approx(truth, abs=1e-9)  # one climb is exact where there is one peak
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_rules_by_chi_square_are_those_of_the_library(seed):
-    space, data = linear(seed, 200)
-    likelihood = likelihood_of(space, data)
-    found = by_wilks(likelihood, 0.1)
-    library = by_closed_testing(likelihood, 0.1, paper_rule=True).supports
-    names = [[space.groups[g].name for g in space.tested if g in support] for support in library]
-    assert sorted(found["rule_1"]) == sorted(names)
-    assert set(found["rule_2"]) <= {"a", "b", "d"} and "a" in found["rule_2"]
 
 
 def test_one_driver_is_watched_and_both_rules_answer():

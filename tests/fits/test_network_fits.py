@@ -251,7 +251,7 @@ def test_a_prior_makes_fits_reproducible():
     values = []
     for seed in range(3):
         likelihood = NetworkLikelihood(space, data.features, data.actions, None, seed=seed)
-        theta = likelihood.regularised(space.everything, 0.25)
+        theta = likelihood.ridge(space.everything, 0.25)
         values.append(space.log_prob(theta, data.features, data.actions).sum())
     assert np.ptp(values) < 1.0
 

@@ -9,6 +9,7 @@ from scipy import stats
 
 from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of
 from policyspace.inference.rules import all_supports, one_at_a_time
+from policyspace.inference.wilks import WilksTest
 
 DELTA = 0.1
 TRUE = frozenset({0, 1, 2})  # the intercept and two of five features
@@ -86,11 +87,11 @@ def test_false_controls_are_as_rare_as_promised(family, length):
     for likelihood in likelihoods(family, length):
         runs += 1
         for correction in ("holm", "bonferroni"):
-            verdicts = one_at_a_time(likelihood, DELTA, correction)
+            verdicts = one_at_a_time(WilksTest(likelihood), DELTA, correction)
             false[correction] += not verdicts.supports[0] <= TRUE
         single += verdicts.tests[3].p_value < DELTA  # one true hypothesis, uncorrected
         for name in ("closed", "paper"):
-            supports = all_supports(likelihood, DELTA, paper_rule=name == "paper").supports
+            supports = all_supports(WilksTest(likelihood), DELTA, paper_rule=name == "paper").supports
             false[name] += not any(support <= TRUE for support in supports)  # H_{I*} itself is rejected
     slack = SLACK[family]
     assert about(single, runs, DELTA, slack)
@@ -111,7 +112,7 @@ def test_closed_testing_keeps_its_promise_among_collinear_features(length):
         x = np.column_stack([x, x.sum(axis=1), rng.normal(size=60)])
         data = Demonstrations.from_arrays(x, x[:, 0] + rng.normal(size=60))
         likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 1.0), data)
-        supports = all_supports(likelihood, DELTA, exchangeable=False).supports
+        supports = all_supports(WilksTest(likelihood), DELTA).supports
         true = [frozenset({0, 1}), frozenset({0, 2, 3})]
         false += not all(any(support <= one for support in supports) for one in true)
     assert at_most(false, runs, DELTA)
@@ -184,5 +185,5 @@ def test_firth_and_plain_tests_err_alike_and_firth_survives_separation(length):
         data = Demonstrations.from_arrays(x, actions, names=("x", "y"), action_names=("a", "b"), discrete=True)
         likelihood = likelihood_of(space, data, firth=True)
         assert np.isfinite(likelihood.full.theta).all()
-        false += one_at_a_time(likelihood, DELTA).tests[2].p_value < DELTA
+        false += one_at_a_time(WilksTest(likelihood), DELTA).tests[2].p_value < DELTA
     assert about(false, runs, DELTA, slack=0.03)

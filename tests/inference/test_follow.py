@@ -15,7 +15,6 @@ from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.inference.eprocess import Bettor, Episode, EProcess, Follower, episodes_of, joined
 from policyspace.inference.follow import follow
-from policyspace.inference.regularised import bets
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.network import GaussianNetwork
 
@@ -43,18 +42,18 @@ def test_the_wealth_is_the_product_of_predictions_made_before():
             wealth *= [np.exp(p.log_probs(episode.features, episode.actions).sum()) for p in policies]
         rows = 15 * (i + 1)
         if rows >= (15 if policies is None else 1.1 * learned):
-            policies, learned = bets(likelihood_of(SPACE, joined(SPACE, episodes[: i + 1]))), rows
+            policies, learned = likelihood_of(SPACE, joined(SPACE, episodes[: i + 1])).bets(), rows
     assert bettor.log_wealth == pytest.approx(np.log(wealth.mean()), abs=1e-8)
 
 
 def test_the_e_value_divides_by_the_best_of_the_hypothesis_on_what_was_bet_on():
     episodes = list(stream(20))
     data = joined(SPACE, episodes)
-    local = EProcess(SPACE, data, likelihood_of(SPACE, data))
+    local = EProcess(likelihood_of(SPACE, data), data)
     after = joined(SPACE, episodes[1:])  # the first was not bet on
     support = SPACE.everything - {1}
     expected = local._bettor.log_wealth - likelihood_of(SPACE, after).fit(support).log_likelihood
-    assert local.test(support).statistic == pytest.approx(2 * expected, abs=1e-6)
+    assert local.test_many([support])[0].statistic == pytest.approx(2 * expected, abs=1e-6)
 
 
 def test_a_follower_finds_what_is_controlled_and_keeps_it():
@@ -99,7 +98,7 @@ def test_episodes_come_in_their_order_and_rows_without_any_in_blocks():
 def test_too_few_rows_to_bet_are_said_so():
     data = joined(SPACE, list(stream(1)))
     with pytest.raises(InputError, match="15 rows are too few to learn from the first"):
-        EProcess(SPACE, data, likelihood_of(SPACE, data))
+        EProcess(likelihood_of(SPACE, data), data)
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

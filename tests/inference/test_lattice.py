@@ -1,7 +1,5 @@
 """The search over supports against brute force, on made-up λ that are monotone and nothing else."""
 
-from unittest import mock
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,9 +8,9 @@ from scipy import stats
 
 from policyspace.fits.base import Fit, Likelihood
 from policyspace.fits.law import ChiSquare
-from policyspace.inference import lattice
 from policyspace.inference.lattice import Lattice, minimal, without_sufficient_child
 from policyspace.inference.rules import all_supports
+from policyspace.inference.wilks import WilksTest
 from policyspace.policies import BoltzmannLinear
 
 
@@ -98,8 +96,9 @@ def test_both_rules_are_brute_forces(seed, size, scale, kind, paper_rule, signif
     rng = np.random.default_rng(seed)
     table = kind(monotone(rng, size, scale), rng.integers(1, 4, size))
     # Small batches make small lattices take the ways of large ones.
-    with mock.patch.object(lattice, "BATCH", batch):
-        found = all_supports(table, significance, paper_rule)
+    test = WilksTest(table)
+    test.batch = batch
+    found = all_supports(test, significance, paper_rule)
     expected, adjusted = brute_force(table, size, significance, paper_rule)
     assert set(found.supports) == expected and len(found.supports) == len(expected)
     assert found.exhaustive
@@ -119,8 +118,9 @@ def test_a_sufficient_child_that_needs_no_fit_for_itself_still_disqualifies_its_
         table = kind(statistics, [1, 1, 1])
         expected, _ = brute_force(table, 3, 0.05, True)
         assert expected == {frozenset(), frozenset({1, 2})}
-        with mock.patch.object(lattice, "BATCH", 1):
-            assert set(all_supports(table, 0.05, paper_rule=True).supports) == expected
+        test = WilksTest(table)
+        test.batch = 1
+        assert set(all_supports(test, 0.05, paper_rule=True).supports) == expected
 
 
 @pytest.mark.parametrize("kind", [Table, Bracketing])
@@ -131,7 +131,7 @@ def test_bounds_save_most_fits_of_a_clear_case(kind, seed):
     strength = np.concatenate([rng.uniform(40, 80, 5), rng.uniform(0, 1.0, size - 5)])
     out = ~(np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(bool)
     table = kind(out @ strength, np.ones(size, int))
-    found = all_supports(table, 0.05)
+    found = all_supports(WilksTest(table), 0.05)
     expected, adjusted = brute_force(table, size, 0.05, False)
     assert set(found.supports) == expected == {frozenset(range(5))}
     assert len(set(table.asked)) < 400  # of 4096
@@ -146,7 +146,7 @@ def test_weak_diffuse_effects_have_many_minimal_supports():
     count = np.bitwise_count(np.arange(2**size))
     statistics = np.where(count >= 6, 0.1 * (size - count), 30.0 + (size - count))
     table = Bracketing(statistics - statistics[-1], np.ones(size, int))
-    found = all_supports(table, 0.05)
+    found = all_supports(WilksTest(table), 0.05)
     assert len(found.supports) == 210 and {len(s) for s in found.supports} == {6}
     assert set(found.supports) == brute_force(table, size, 0.05, False)[0]
 
@@ -163,10 +163,11 @@ def test_minimal_and_barren_supports_by_definition(size, seed, share):
 
 def test_what_is_learned_reaches_subsets_and_supersets_and_no_others():
     table = Table(monotone(np.random.default_rng(0), 4, 3.0), [1] * 4)
-    known = Lattice.of(table, [0, 1, 2, 3], 4 - np.bitwise_count(np.arange(16)))
-    known.learn(np.array([0b0110]), np.array([5.0]), np.array([7.0]))
+    known = Lattice.of(WilksTest(table), [0, 1, 2, 3])
+    np.testing.assert_array_equal(known.degrees_of_freedom, 4 - np.bitwise_count(np.arange(16)))
+    known.learn(np.array([0b0110]), np.array([5.0]), np.array([7.0]), np.array([5.0]))
     for mask in range(16):
         assert known.lower[mask] == (5.0 if mask & 0b0110 == mask else 0.0)
         bounded = 0.0 if mask == 15 else 7.0 if mask & 0b0110 == 0b0110 else np.inf
         assert known.upper[mask] == bounded
-    assert known.num_fits == 1
+    assert known.num_tests == 1

@@ -8,14 +8,10 @@ from statsmodels.stats.multitest import multipletests
 from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of
 from policyspace.fits.law import ChiSquare, WilksLambda
 from policyspace.inference.lattice import Lattice
-from policyspace.inference.rules import (
-    MOST_ENUMERATED,
-    MOST_SEARCHED,
-    _lattice,
-    _one_group_out,
-    all_supports,
-    one_at_a_time,
-)
+from policyspace.inference.rules import all_supports, one_at_a_time
+from policyspace.inference.wilks import WilksTest
+
+MOST_ENUMERATED, MOST_SEARCHED = 24, 16  # groups whose supports are all looked at: Gaussian, Boltzmann
 
 
 def effects(rng, q, share=0.5, size=0.25):
@@ -88,9 +84,9 @@ def _p_value(likelihood, statistic, m):
     return stats.chi2.sf(statistic, m)
 
 
-def check(likelihood, data, significance=0.05, exchangeable=True, constant=False):
+def check(likelihood, data, significance=0.05, constant=False):
     for paper_rule in (False, True):
-        found = all_supports(likelihood, significance, paper_rule, exchangeable)
+        found = all_supports(WilksTest(likelihood), significance, paper_rule)
         expected, adjusted = brute_force(likelihood, data, significance, paper_rule, constant and not paper_rule)
         assert set(found.supports) == expected
         assert found.exhaustive
@@ -149,7 +145,7 @@ def test_rule_1_among_substitutes_is_brute_force_with_ranks(family, seed, column
 def test_rule_1_among_combinations_uses_the_constant_threshold(family, seed, columns):
     likelihood, data = family(seed, q=3, k=1 + seed % 2, columns=columns)
     assert not likelihood.identifiable
-    check(likelihood, data, exchangeable=False, constant=True)
+    check(likelihood, data, constant=True)
 
 
 def test_weak_diffuse_effects_leave_many_supports():
@@ -160,7 +156,7 @@ def test_weak_diffuse_effects_leave_many_supports():
         data = Demonstrations.from_arrays(x, x @ np.full(6, 0.12) + rng.normal(size=400))
         likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 1.0), data)
         check(likelihood, data, significance=0.01)
-        counts.append(len(all_supports(likelihood, 0.01).supports))
+        counts.append(len(all_supports(WilksTest(likelihood), 0.01).supports))
     assert max(counts) >= 4
 
 
@@ -176,16 +172,17 @@ def check_large(size):
     likelihood, data = merged_case(size)
     assert len(likelihood.rows) <= 2**size
     for paper_rule in (False, True):
-        found = all_supports(likelihood, 0.05, paper_rule)
+        found = all_supports(WilksTest(likelihood), 0.05, paper_rule)
         expected, adjusted = brute_force(likelihood, data, 0.05, paper_rule)
         assert set(found.supports) == expected and found.exhaustive
         for g, p in adjusted.items():
             assert found.adjusted[g] >= p * (1 - 1e-5)  # where effort ends it is a bound from above
             assert (found.adjusted[g] <= 0.05) == (p <= 0.05)
-    lattice = _lattice(likelihood, list(likelihood.space.tested), _one_group_out(likelihood))
+    test, tested = WilksTest(likelihood), list(likelihood.space.tested)
+    lattice = Lattice.of(test, tested, test.test_many([likelihood.space.everything - {g} for g in tested]))
     critical = np.array([ChiSquare().critical(0.05, m) for m in range(2 * size + 1)])
     lattice.decide(critical[lattice.degrees_of_freedom], upward_closed=True)
-    assert lattice.num_fits < 2**size / 2
+    assert lattice.num_tests < 2**size / 2
 
 
 def test_a_boltzmann_space_of_eight_groups_on_merged_rows():
@@ -231,7 +228,7 @@ LARGE = [(sparse_boltzmann, MOST_SEARCHED), (sparse_gaussian, MOST_ENUMERATED)]
 @pytest.mark.parametrize("weak", [0.0, 0.1])
 def test_beyond_what_can_be_exhausted_the_answer_says_so(make, most, paper_rule, weak):
     likelihood = make(most + 3, 2, weak)
-    found = all_supports(likelihood, 0.05, paper_rule)
+    found = all_supports(WilksTest(likelihood), 0.05, paper_rule)
     (support,) = found.supports
     certain = {g for g, p in found.adjusted.items() if p <= 0.05}
     assert certain == {1, 2} and {0, 1, 2} <= support
@@ -245,7 +242,7 @@ def test_beyond_what_can_be_exhausted_the_answer_says_so(make, most, paper_rule,
 
 def test_groups_beyond_doubt_leave_a_large_space_exhaustive():
     likelihood = sparse_gaussian(MOST_ENUMERATED + 4, 14)
-    found = all_supports(likelihood, 0.05)
+    found = all_supports(WilksTest(likelihood), 0.05)
     assert found.exhaustive
     assert {g for g, p in found.adjusted.items() if p <= 0.05} >= set(range(1, 15))
     assert all(frozenset(range(1, 15)) <= support for support in found.supports)
@@ -260,7 +257,7 @@ def test_a_greedy_support_has_no_group_that_can_go():
         x = rng.normal(size=(600, size))
         data = Demonstrations.from_arrays(x, x @ np.full(size, 0.08) + rng.normal(size=600))
         likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 1.0), data)
-        found = all_supports(likelihood, 0.05)
+        found = all_supports(WilksTest(likelihood), 0.05)
         partial += not found.exhaustive
         sufficient = sufficient_in(likelihood, 0.05)
         for support in found.supports if not found.exhaustive else ():
@@ -273,7 +270,7 @@ def test_a_greedy_support_has_no_group_that_can_go():
 def test_rule_2_is_one_test_a_group_and_statsmodels_correction(family, correction, method):
     for seed in range(4):
         likelihood, _ = family(seed, q=6, k=2)
-        found = one_at_a_time(likelihood, 0.1, correction)
+        found = one_at_a_time(WilksTest(likelihood), 0.1, correction)
         space = likelihood.space
         p_values = []
         for g in space.tested:
@@ -287,7 +284,7 @@ def test_rule_2_is_one_test_a_group_and_statsmodels_correction(family, correctio
 
 def test_no_tested_groups_leave_the_full_support():
     likelihood, _ = gaussian(0, q=2, always=("x0", "x1"))
-    found = all_supports(likelihood, 0.05)
+    found = all_supports(WilksTest(likelihood), 0.05)
     assert found.supports == [likelihood.space.everything] and found.adjusted == {}
-    assert Lattice.of(likelihood, [], np.zeros(1, int)).exact
-    assert one_at_a_time(likelihood, 0.05).supports == [frozenset()]
+    assert Lattice.of(WilksTest(likelihood), []).exact
+    assert one_at_a_time(WilksTest(likelihood), 0.05).supports == [frozenset()]

@@ -11,14 +11,14 @@ from scipy.integrate import quad
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
+from policyspace.fits.boltzmann_fits import SPREAD
 from policyspace.identification import identify
-from policyspace.inference import search
-from policyspace.inference.base import LocalTest, written_out
+from policyspace.inference.base import SupportTest
 from policyspace.inference.bootstrap import Bootstrap, gamma_tail
 from policyspace.inference.choice import choose
 from policyspace.inference.glr import Test
 from policyspace.inference.mixture import Mixture, log_mixture
-from policyspace.inference.regularised import LINEAR_SPREAD, bets, regularised
+from policyspace.inference.rules import all_supports, one_at_a_time
 from policyspace.inference.universal import Universal, halves
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.network import GaussianNetwork
@@ -51,13 +51,13 @@ def linear(data):
 def test_the_ridge_fit_is_the_penalised_optimum():
     data = choices(200)
     likelihood = likelihood_of(linear(data), data)
-    policy = regularised(likelihood)
+    policy = likelihood.penalised_policy()
     scale, mean = data.features.std(axis=0), data.features.mean(axis=0)
     weights = policy.space.weights(policy.theta)[0]
     inner = weights[1:] * scale
     p = 1 / (1 + np.exp(-(weights[0] + data.features @ weights[1:])))
     played = data.actions == 0  # the last action is the reference
-    slope = ((played - p) @ ((data.features - mean) / scale)) - inner / LINEAR_SPREAD**2
+    slope = ((played - p) @ ((data.features - mean) / scale)) - inner / SPREAD**2
     np.testing.assert_allclose(slope, 0.0, atol=1e-4)
 
 
@@ -66,13 +66,13 @@ def test_the_ridge_fit_is_finite_under_separation():
     data = Demonstrations(features, (features[:, 0] > 0).astype(int), ("x",), ("no", "yes"))
     likelihood = likelihood_of(linear(data), data)
     assert likelihood.full.separated
-    assert np.abs(regularised(likelihood).theta).max() < 50
+    assert np.abs(likelihood.penalised_policy().theta).max() < 50
 
 
 def test_an_estimated_covariance_becomes_part_of_the_policy():
     data = amounts()
     likelihood = likelihood_of(GaussianLinear(data.names, data.action_names), data)
-    policy = regularised(likelihood)
+    policy = likelihood.penalised_policy()
     design = np.column_stack([np.ones(data.num_pairs), data.features])
     beta, *_ = np.linalg.lstsq(design, data.actions, rcond=None)
     residual = data.actions - design @ beta
@@ -94,15 +94,15 @@ def test_halves_are_whole_episodes():
 def test_the_e_value_is_its_definition():
     data = choices(200)
     space = linear(data)
-    local = Universal(space, data, likelihood_of(space, data))
+    local = Universal(likelihood_of(space, data), data)
     support = space.everything - {3}
     total = 0.0
     for here, there in itertools.permutations(local.halves):
-        bettors = bets(likelihood_of(space, _some(data, there)))
+        bettors = likelihood_of(space, _some(data, there)).bets()
         best = likelihood_of(space, _some(data, here)).fit(support).log_likelihood
         each = [p.log_probs(data.features[here], data.actions[here]).sum() for p in bettors]
         total += np.mean([math.exp(bet - best) for bet in each]) / 2
-    test = local.test(support)
+    test = local.test_many([support])[0]
     assert test.statistic == pytest.approx(2 * math.log(total), abs=1e-6)
     assert test.p_value == pytest.approx(min(1.0, 1 / total), rel=1e-6)
 
@@ -110,7 +110,7 @@ def test_the_e_value_is_its_definition():
 def test_smaller_supports_have_larger_e_values():
     data = choices(300)
     space = linear(data)
-    local = Universal(space, data, likelihood_of(space, data))
+    local = Universal(likelihood_of(space, data), data)
     supports = [frozenset({0, *c}) for r in range(4) for c in itertools.combinations((1, 2, 3), r)]
     values = dict(zip(supports, local.log_e(supports), strict=True))
     assert all(values[a] >= values[b] - 1e-9 for a in supports for b in supports if a <= b)
@@ -120,7 +120,47 @@ def test_halves_too_small_to_fit_are_said_so():
     data = choices(7, episode=1)
     space = linear(data)
     with pytest.raises(InputError, match="two halves that can both be fitted"):
-        Universal(space, data, likelihood_of(space, data)).test(space.everything - {1})
+        Universal(likelihood_of(space, data), data).test_many([space.everything - {1}])[0]
+
+
+def gaussian_agent(seed, size, weights=(0.5, 0.3, 0.0, 0.15)):
+    """A linear Gaussian agent, whose likelihood has one peak: brute force is exact."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(size, 4))
+    actions = (features @ np.array(weights))[:, None] + rng.normal(size=(size, 1))
+    data = Demonstrations(features, actions, tuple("abcd"), ("push",), np.arange(size) // 5)
+    return likelihood_of(GaussianLinear(tuple("abcd"), ("push",), 1.0), data), data
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [40, 150, 600])
+def test_as_few_searches_decide_the_same_as_all(seed, size):
+    likelihood, data = gaussian_agent(seed, size)
+    space, exact = likelihood.space, Universal(likelihood, data, 0.1, seed)
+    rest = space.everything - set(space.tested)
+    everything = [frozenset(s) | rest for r in range(5) for s in itertools.combinations(space.tested, r)]
+    accepted = [s for s in everything if exact.log_e([s])[0] < np.log(10.0)]
+    brute = {s for s in accepted if not any(t < s for t in accepted)}
+    assert set(all_supports(Universal(likelihood, data, 0.1, seed), 0.1).supports) == brute
+    alone = {g for g in space.tested if exact.log_e([space.everything - {g}])[0] >= np.log(10.0)}
+    assert one_at_a_time(Universal(likelihood, data, 0.1, seed), 0.1).supports == [alone]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_evidence_is_bounded_on_the_side_of_its_verdict(seed):
+    """One half may be enough to reject: what is then said of E is no more than E, and no less than the threshold."""
+    likelihood, data = gaussian_agent(seed, 150)
+    space = likelihood.space
+    local, exact = (Universal(likelihood, data, 0.1, seed) for _ in range(2))
+    critical = local.law.critical(0.1, 1)
+    supports = [space.everything - {g} for g in space.tested]
+    lower, upper = local.bracket(supports, np.full(4, critical))
+    truth = 2 * exact.log_e(supports)
+    assert truth[0] > critical
+    for low, high, value in zip(lower, upper, truth, strict=True):
+        assert (low > critical) == (value > critical) and low <= value + 1e-9 and value <= high + 1e-9
+        if value > critical:
+            assert value - low <= 2 * np.log(2.0) + 1e-9
 
 
 # -- bootstrap -----------------------------------------------------------------------------------------------------
@@ -134,19 +174,19 @@ def test_the_bootstrap_p_value_agrees_with_the_exact_law():
     data = Demonstrations(features, actions, NAMES, ("gas",))
     space = GaussianLinear(NAMES, ("gas",), covariance=1.0)
     likelihood = likelihood_of(space, data)
-    local = Bootstrap(space, data, likelihood, level=0.9, num_simulations=999)
+    local = Bootstrap(likelihood, data, level=0.9, num_simulations=999)
     support = space.everything - {2}
     exact = stats.chi2.sf(2 * (likelihood.full.log_likelihood - likelihood.fit(support).log_likelihood), 1)
     error = math.sqrt(exact * (1 - exact) / 999)
-    assert abs(local.test(support).p_value - exact) < 6 * error
+    assert abs(local.test_many([support])[0].p_value - exact) < 6 * error
     assert local.simulated[support].mean() == pytest.approx(1.0, abs=6 * math.sqrt(2 / 999))
 
 
 def test_the_bootstrap_stops_early_when_the_verdict_is_clear():
     data = choices()
     space = linear(data)
-    local = Bootstrap(space, data, likelihood_of(space, data))
-    found, idle = local.test(space.everything - {1}), local.test(space.everything - {3})
+    local = Bootstrap(likelihood_of(space, data), data)
+    found, idle = local.test_many([space.everything - {1}, space.everything - {3}])
     assert found.p_value < 1e-4 and idle.p_value > 0.05
     assert max(map(len, local.simulated.values())) < 99
 
@@ -164,7 +204,7 @@ def test_a_networks_statistic_follows_the_same_steps_on_observed_and_simulated_a
     space = GaussianNetwork(NAMES, data.action_names, (3,), 0.09)
     likelihood = likelihood_of(space, data)
     support = space.everything - {2}
-    theta = likelihood.regularised(support, 0.5)
+    theta = likelihood.ridge(support, 0.5)
     values = [likelihood.nested_statistic(data.actions, theta, support, 0.5) for _ in range(2)]
     assert values[0] == values[1] >= 0
     rng = np.random.default_rng(0)
@@ -213,20 +253,16 @@ def test_the_mixture_is_for_identifiable_linear_policies():
 # -- rules on any test ---------------------------------------------------------------------------------------------
 
 
-class Table(LocalTest):
+class Table(SupportTest):
     """A test whose p-values are given."""
 
     name = statistic_name = "table"
 
-    def __init__(self, likelihood, p_values, monotone=False):
-        self.likelihood, self._p, self._monotone, self.asked = likelihood, p_values, monotone, 0
+    def __init__(self, space, p_values, monotone):
+        self.space, self._p, self.monotone = space, p_values, monotone
 
-    def test(self, support):
-        self.asked += 1
-        return Test(support, 0.0, 1, self._p[support])
-
-    def bound(self, test):
-        return test.p_value if self._monotone else 1.0
+    def test_many(self, supports):
+        return [Test(support, 0.0, 1, self._p[support]) for support in supports]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -235,7 +271,6 @@ def test_closed_testing_finds_what_brute_force_finds(seed, monotone):
     rng = np.random.default_rng(seed)
     data = amounts()
     space = GaussianNetwork(NAMES, data.action_names, (2,), 0.09)
-    likelihood = likelihood_of(space, data)
     rest = {i for i, g in enumerate(space.groups) if g.always}
     supports = [frozenset(c) | rest for r in range(4) for c in itertools.combinations(space.tested, r)]
     p = {s: float(rng.choice([0.01, 0.5])) for s in supports}
@@ -244,8 +279,7 @@ def test_closed_testing_finds_what_brute_force_finds(seed, monotone):
     p[space.everything] = 1.0
     accepted = [s for s in supports if any(p[t] > 0.05 for t in supports if t <= s)]
     minimal = {s for s in accepted if not any(t < s for t in accepted)}
-    local = Table(likelihood, p, monotone)
-    verdicts = search.all_supports(local, 0.05)
+    verdicts = all_supports(Table(space, p, monotone), 0.05)
     assert set(verdicts.supports) == minimal
     core = frozenset.intersection(*minimal)
     for g in space.tested:
@@ -334,10 +368,10 @@ def test_whole_number_weights_are_counts():
     counts = np.random.default_rng(0).integers(0, 3, 100)
     weighted = Demonstrations(data.features, data.actions, NAMES, data.action_names, data.episodes, counts)
     rows = np.repeat(np.arange(100), counts)
-    np.testing.assert_array_equal(written_out(weighted, "it").features, data.features[rows])
+    np.testing.assert_array_equal(weighted.without_weights("it").features, data.features[rows])
     half = Demonstrations(data.features, data.actions, NAMES, data.action_names, weights=np.full(100, 0.5))
     with pytest.raises(InputError, match="whole-number weights"):
-        written_out(half, "the bootstrap")
+        half.without_weights("the bootstrap")
 
 
 def test_the_same_seed_gives_the_same_answer():

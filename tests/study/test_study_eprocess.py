@@ -62,9 +62,9 @@ def test_evidence_is_that_of_the_batches_multiplied():
     for batch in batches:
         units = take(LINEAR, batch, 1e-9, moved(rows, told))  # at such a level nothing is ever decided
         rows, told = [unit.to_dict() for unit in units], told + batch.num_episodes
-        alone = EProcess(LINEAR, batch, likelihood_of(LINEAR, batch))
+        alone = EProcess(likelihood_of(LINEAR, batch), batch)
         for g in LINEAR.tested:
-            log_e = alone.test(LINEAR.everything - {g}).statistic / 2
+            log_e = alone.test_many([LINEAR.everything - {g}])[0].statistic / 2
             expected[LINEAR.groups[g].name] += np.log(0.5 + 0.5 * np.exp(log_e))
         for unit in units:
             assert unit.log_e == pytest.approx(expected[unit.group], abs=1e-6)
@@ -157,10 +157,10 @@ def test_batches_under_one_configuration_are_one_stretch(tmp_path):
         assert other["highest"] == pytest.approx(one["highest"], abs=1e-6)
         assert [look for look, _ in other["looks"]] == list(range(21, 31))
     more = golf(4, 30, slope=0.006)
-    alone = EProcess(GOLF_SPACE, more, likelihood_of(GOLF_SPACE, more))
+    alone = EProcess(likelihood_of(GOLF_SPACE, more), more)
     after = whole.tell(more, {"putter_length": 7.5})
     for g, before, row in zip(GOLF_SPACE.tested, expected.tests, after.tests, strict=True):
-        won = alone.test(GOLF_SPACE.everything - {g}).statistic / 2
+        won = alone.test_many([GOLF_SPACE.everything - {g}])[0].statistic / 2
         assert row["log_e"] == pytest.approx(before["log_e"] + np.log(0.5 + 0.5 * np.exp(won)), abs=1e-6)
 
 

@@ -20,6 +20,9 @@ from policyspace.data.arrays import (
 )
 from policyspace.errors import InputError, nearest
 
+MOST_COPIES = 1_000_000
+"""Rows that whole-number weights may be written out to."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -91,6 +94,31 @@ class Demonstrations:
             return False
         levels = np.unique(self.actions)
         return len(levels) <= 10 and bool((levels == np.round(levels)).all())
+
+    def rows(self, rows: np.ndarray) -> "Demonstrations":
+        """Some rows of the data, in the given order; an action that they do not hold stays possible."""
+        return Demonstrations(
+            self.features[rows],
+            self.actions[rows],
+            self.names,
+            self.action_names,
+            None if self.episodes is None else self.episodes[rows],
+            None if self.weights is None else self.weights[rows],
+            self.blocks,
+            self.metadata,
+        )
+
+    def without_weights(self, what: str) -> "Demonstrations":
+        """The data without weights: whole-number weights are counts, and become rows; others have no distribution."""
+        if self.weights is None:
+            return self
+        counts = np.round(self.weights).astype(np.int64)
+        if not np.array_equal(counts, self.weights) or counts.sum() > MOST_COPIES:
+            raise InputError(
+                f"{what} needs rows without weights, or whole-number weights of at most {MOST_COPIES} in all, found "
+                f"weights that sum to {self.weights.sum():g}: leave them out, or use the test 'wilks'."
+            )
+        return replace(self.rows(np.repeat(np.arange(self.num_pairs), counts)), weights=None)
 
     def with_reference(self, label: Any) -> Self:
         """The same pairs with the action `label` last: the reference, whose weights are zero (Table 1)."""

@@ -12,7 +12,6 @@ from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
 from policyspace.fits.network_fits import NetworkLikelihood
 from policyspace.fits.peaks import Effort
-from policyspace.inference.base import rows_of
 from policyspace.policies.jax_setup import jax
 from policyspace.policies.network import GaussianNetwork
 from policyspace.worlds.agents import learn
@@ -64,7 +63,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     """
     world, space = _world_and_space()
     seen, driver = _watched(setting["seed"], setting["learning_rate"])
-    data = rows_of(seen, np.flatnonzero(seen.episodes < setting["num_episodes"]))
+    data = seen.rows(np.flatnonzero(seen.episodes < setting["num_episodes"]))
     effort = ONE_START if setting["one_start"] else None
     likelihood = NetworkLikelihood(space, data.features, data.actions, None, effort=effort)
     return driver | {

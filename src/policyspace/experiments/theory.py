@@ -14,6 +14,7 @@ from policyspace.fits import likelihood_of
 from policyspace.fits.chunks import single_threaded_blas
 from policyspace.fits.law import ChiSquare
 from policyspace.inference.rules import one_at_a_time
+from policyspace.inference.wilks import WilksTest
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
 __all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
@@ -129,7 +130,7 @@ def _correctness(setting: dict[str, Any]) -> dict[str, Any]:
     exact = 0
     for r in range(setting["num_runs"]):
         data = _simulate(space, theta, n, np.random.default_rng([setting["seed"], r]))
-        tests = one_at_a_time(likelihood_of(space, data), level).tests
+        tests = one_at_a_time(WilksTest(likelihood_of(space, data)), level).tests
         chosen = {space.groups[g].name for g, test in tests.items() if test.p_value <= level}
         exact += chosen == set(foretold.gaps)
         for name in chosen:

@@ -1,5 +1,8 @@
 """Maximum likelihood inside the sub-spaces Θ_I of a policy space."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from policyspace.data.demonstrations import Demonstrations
@@ -14,7 +17,7 @@ from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.custom import CustomPolicy
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
-from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork, Network
+from policyspace.policies.network import Network
 
 LARGEST = 1e60
 """The size of a feature or an action beyond which its moments could overflow (and below whose inverse, vanish)."""
@@ -24,49 +27,66 @@ __all__ = ["Fit", "Likelihood", "fit", "likelihood_of"]
 
 def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: bool = False) -> Likelihood:
     """The likelihood of these demonstrations in this space; its `full` fit is made at the latest when it is read."""
-    if firth and not isinstance(space, BoltzmannLinear):
+    kind = next((kind for kind in LIKELIHOODS if isinstance(space, kind)), None)
+    if kind is None:
+        raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
+    if firth and kind is not BoltzmannLinear:
         raise InputError(
             f"Firth's penalty is for the linear Boltzmann policy, found {type(space).__name__}: leave it out."
         )
-    if isinstance(space, CustomPolicy):
-        from policyspace.fits.custom_fits import CustomLikelihood  # JAX is only for those who bring their own policy
-
-        return CustomLikelihood(space, demonstrations)
-    if not isinstance(space, ExponentialFamily | Network):
-        raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
-    _check_match(space, demonstrations)
-    _check_size(demonstrations)
-    features, actions, weights = demonstrations.features, demonstrations.actions, demonstrations.weights
-    if isinstance(space, Network):
-        return NetworkLikelihood(space, features, actions, weights)
-    if features.shape[0] < features.shape[1] + space.intercept:
-        raise InputError(
-            f"{features.shape[0]} rows are fewer than the {features.shape[1] + space.intercept} parameters of one action: "
-            "collect more rows, or test fewer features."
-        )
-    if isinstance(space, GaussianLinear):
-        return GaussianLikelihood(space, features, actions, weights)
-    assert isinstance(space, BoltzmannLinear)
-    plain = BoltzmannLikelihood(space, features, actions, weights)
-    return FirthLikelihood(plain) if firth else plain
+    if kind is not CustomPolicy:
+        _check_match(space, demonstrations)
+        _check_size(demonstrations)
+    likelihood = LIKELIHOODS[kind](space, demonstrations)
+    return FirthLikelihood(likelihood) if firth else likelihood
 
 
-def _check_match(space: ExponentialFamily | Network, demonstrations: Demonstrations) -> None:
+def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:
+    def likelihood(space: ExponentialFamily, data: Demonstrations) -> Likelihood:
+        if data.num_pairs < len(space.column_names):
+            raise InputError(
+                f"{data.num_pairs} rows are fewer than the {len(space.column_names)} parameters of one action: "
+                "collect more rows, or test fewer features."
+            )
+        return kind(space, data.features, data.actions, data.weights)
+
+    return likelihood
+
+
+def _network(space: Network, data: Demonstrations) -> Likelihood:
+    return NetworkLikelihood(space, data.features, data.actions, data.weights)
+
+
+def _custom(space: CustomPolicy, data: Demonstrations) -> Likelihood:
+    from policyspace.fits.custom_fits import CustomLikelihood  # JAX is only for those who bring their own policy
+
+    return CustomLikelihood(space, data)
+
+
+LIKELIHOODS: dict[Any, Callable[[Any, Demonstrations], Any]] = {
+    GaussianLinear: _linear(GaussianLikelihood),
+    BoltzmannLinear: _linear(BoltzmannLikelihood),
+    Network: _network,
+    CustomPolicy: _custom,
+}
+"""The likelihood of each family: a new family is one line here."""
+
+
+def _check_match(space: PolicySpace, demonstrations: Demonstrations) -> None:
     """The space and the data must speak of the same features and the same actions."""
     if demonstrations.names != space.feature_names:
         raise InputError(
             f"the policy space has the features {', '.join(space.feature_names)}, "
             f"the demonstrations {', '.join(demonstrations.names)}: they must be the same, in the same order."
         )
-    if isinstance(space, GaussianLinear | GaussianNetwork):
+    if not space.discrete:
         if demonstrations.discrete:
             raise InputError("a Gaussian policy needs numbers as actions, found labels: use the Boltzmann policy.")
-        if demonstrations.actions.shape[1] != len(space.row_names):
+        if demonstrations.actions.shape[1] != len(space.action_names):
             raise InputError(
-                f"the policy space has {len(space.row_names)} actions, the data {demonstrations.actions.shape[1]}."
+                f"the policy space has {len(space.action_names)} actions, the data {demonstrations.actions.shape[1]}."
             )
         return
-    assert isinstance(space, BoltzmannLinear | BoltzmannNetwork)
     if not demonstrations.discrete:
         raise InputError("a Boltzmann policy needs discrete actions, found numbers: use the Gaussian policy.")
     if demonstrations.action_names != space.action_names:

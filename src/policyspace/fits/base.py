@@ -8,7 +8,7 @@ import numpy as np
 
 from policyspace.fits.design import Design
 from policyspace.fits.law import ReferenceLaw
-from policyspace.policies.base import ExponentialFamily, PolicySpace
+from policyspace.policies.base import ExponentialFamily, Policy, PolicySpace
 from policyspace.policies.groups import Support
 
 
@@ -37,6 +37,8 @@ class Likelihood(ABC):
     full: Fit
     diverging: np.ndarray  # [d], the coordinates whose maximum-likelihood value is infinite (separation)
     design: Design | None = None  # of a linear policy
+    enumerates = False  # whether λ of all supports comes at once
+    penalised = False  # whether Firth's penalty is part of it
 
     @abstractmethod
     def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
@@ -58,6 +60,39 @@ class Likelihood(ABC):
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """The fits inside several Θ_I; families that can, do it in one pass."""
         return [self.fit(support) for support in supports]
+
+    def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of λ_I that say on which side of its critical value it lies; exact, where nothing less is cheaper."""
+        fits = self.fit_many(supports)
+        exact = np.array([2 * (self.full.log_likelihood - fit.log_likelihood) for fit in fits])
+        return exact, exact
+
+    def screen(self, groups: Sequence[int]) -> np.ndarray | None:
+        """Approximate λ_I of all supports [2^D], where that is cheap."""
+        return None
+
+    def statistics_of_all(self, groups: list[int]) -> np.ndarray:
+        """λ_I of all supports [2^D]; only where the likelihood `enumerates`."""
+        raise TypeError(f"{type(self).__name__} cannot give λ of all supports at once")
+
+    def penalised_policy(self, support: Support | None = None) -> Policy:
+        """A policy inside Θ_I, by default in all of Θ, that is finite and reproducible: the most likely one, or near it."""
+        return Policy(self.space, (self.full if support is None else self.fit(support)).theta)
+
+    def bets(self, before: Sequence[Policy] = ()) -> list[Policy]:
+        """Policies for a bettor to divide its wealth over, learned from this data in the whole space.
+
+        Any number of them is valid: the mean of e-values is an e-value. `before` are those of a smaller data set.
+        """
+        return [self.penalised_policy()]
+
+    def first_climb(self, support: Support, start: np.ndarray) -> float:
+        """log L at some θ ∈ Θ_I near the most likely one, cheaply: the fit itself, where it is unique."""
+        return self.fit(support).log_likelihood
+
+    def short_statistic(self, actions: np.ndarray, policy: Policy, support: Support) -> float | None:
+        """λ_I of any actions on these states by one short protocol; None where fits are unique and need none."""
+        return None
 
     def prepare(self, groups: Sequence[int]) -> None:  # noqa: B027 (most likelihoods have nothing to prepare)
         """Make the fits that help each other before any of them is read; nothing to do where a fit is unique."""
@@ -96,6 +131,10 @@ class LinearLikelihood(Likelihood):
 
     space: ExponentialFamily
     design: Design
+
+    def action_scale(self) -> np.ndarray:
+        """The unit in which each row's weights are measured [k]: the noise of a continuous action, 1 for labels."""
+        return np.ones(len(self.space.row_names))
 
     def num_free(self, support: Support) -> int:
         """Σ over actions of the rank of their free columns."""

@@ -16,6 +16,7 @@ from policyspace.fits.newton import TOLERANCE, Maximum, maximise, newton_step
 from policyspace.fits.separation import diverging_coordinates
 from policyspace.fits.softmax import SoftmaxRows
 from policyspace.fits.subsets import residual_blocks
+from policyspace.policies.base import Policy
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.groups import Support
 
@@ -30,6 +31,12 @@ SATURATED = 30.0
 
 MOST_CERTAIN = 1000.0
 """Fixed weights of standardised features beyond which no curvature is left to fit the others by."""
+
+SPREAD = 2.5
+"""The prior's standard deviation for weights of standardised features: weak, yet finite under separation."""
+
+BETS = (0.3, 1.0, 3.0)
+"""The spreads over which a bettor on the agent divides its wealth: it loses log 3, and needs to know nothing."""
 
 FLAT = 1e-7
 """An eigenvalue of the scaled Hessian so small that separation is looked for."""
@@ -186,6 +193,30 @@ class BoltzmannLikelihood(LinearLikelihood):
         """Rows that tell how the Hessian changes between two points; None where all rows do."""
         size = int(np.clip(len(self.rows) // 32, 1024, 4096))
         return self.rows.sample(size, seed=0) if len(self.rows) > size else None
+
+    def penalised_policy(self, support: Support | None = None) -> Policy:
+        """The most likely policy under a weak prior, which is finite under separation too."""
+        return self._ridge(self.space.everything if support is None else support, SPREAD)
+
+    def bets(self, before: Sequence[Policy] = ()) -> list[Policy]:
+        """One policy a prior."""
+        return [self._ridge(self.space.everything, spread) for spread in BETS]
+
+    def _ridge(self, support: Support, spread: float) -> Policy:
+        """argmax log L(θ) − ½ Σ (θ_j/spread)² over Θ_I, the constants nearly free of the penalty."""
+        rows, space, fixed = self.rows, self.space, self._fixed
+        precision = np.full((len(space.row_names), len(space.column_names)), spread**-2)
+        precision[:, : int(space.intercept)] = 1e-6  # finite even for an action that is hardly ever played
+        prior = precision.ravel()
+
+        def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = rows.at(theta)
+            return value - 0.5 * float(prior @ (theta - fixed) ** 2), gradient - prior * (theta - fixed)
+
+        free = space.free(support)
+        best = maximise(evaluate, lambda theta: rows.hessian(theta) + np.diag(prior), fixed, free, tolerance=1e-8)
+        raw = self.design.to_raw(space.weights(best.theta)).ravel()
+        return Policy(space, np.where(free, raw, space.fixed))
 
     def regularised(self, precision: float = 0.1) -> np.ndarray:
         """argmax log L(θ) − ½·precision·‖θ‖² of standardised features: a finite θ under separation too [d]."""

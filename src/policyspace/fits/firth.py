@@ -18,6 +18,7 @@ class FirthLikelihood(LinearLikelihood):
     """The Jeffreys prior on the Boltzmann policy; the penalty is the full space's in restricted fits too, so they nest."""
 
     space: BoltzmannLinear
+    penalised = True
 
     def __init__(self, plain: BoltzmannLikelihood) -> None:
         if not plain.identifiable:

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from policyspace.fits.base import Likelihood
+from policyspace.fits.base import Likelihood, LinearLikelihood
 from policyspace.fits.design import Design
 from policyspace.fits.law import ReferenceLaw
 from policyspace.policies.base import ExponentialFamily
@@ -39,6 +39,11 @@ class Dependence:
 def smallest_eigenvalue(information: np.ndarray) -> float:
     """λ̂_min(F̂), zero where the policy space is not identifiable on these states (Lemma 4.1)."""
     return max(float(np.linalg.eigvalsh(information)[0]), 0.0)
+
+
+def dependent_groups(likelihood: Likelihood) -> list[Dependence]:
+    """Groups of a linear policy that cannot be told apart; none are looked for in other spaces."""
+    return dependences(likelihood.space, likelihood.design) if isinstance(likelihood, LinearLikelihood) else []
 
 
 def dependences(space: ExponentialFamily, design: Design) -> list[Dependence]:

@@ -9,6 +9,7 @@ from policyspace.fits.design import Design
 from policyspace.fits.law import ChiSquare, ReferenceLaw, WilksLambda
 from policyspace.fits.subsets import residual_blocks
 from policyspace.fits.triangular import residuals_of_all, triangular_factor
+from policyspace.policies.base import Policy
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
 
@@ -31,6 +32,7 @@ class GaussianLikelihood(LinearLikelihood):
 
     space: GaussianLinear
     design: Design
+    enumerates = True
 
     def __init__(
         self, space: GaussianLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
@@ -216,6 +218,26 @@ class GaussianLikelihood(LinearLikelihood):
     def residual_moments(self, support: Support) -> np.ndarray:
         """Σ (a − weights·φ)(a − weights·φ)ᵀ at the fit inside Θ_I [k, k], where the covariance is estimated."""
         return self._residual(self._free_columns(support))
+
+    def action_scale(self) -> np.ndarray:
+        """The standard deviation of each action's noise."""
+        if not self.space.estimated:
+            return np.sqrt(np.diag(self.space.covariance))
+        return np.sqrt(np.diag(self.residual_moments(self.space.everything) / self.total_weight))
+
+    def penalised_policy(self, support: Support | None = None) -> Policy:
+        """The most likely policy; an estimated Σ̂ becomes part of it, its degrees of freedom counted."""
+        space = self.space
+        support = space.everything if support is None else support
+        theta = self.fit(support).theta
+        if not space.estimated:
+            return Policy(space, theta)
+        spare = self.total_weight - self.num_free(support) / len(space.row_names)
+        covariance = self.residual_moments(support) / spare
+        known = GaussianLinear(
+            space.feature_names, space.row_names, (covariance + covariance.T) / 2, intercept=space.intercept
+        )
+        return Policy(known, theta)
 
     def _deviance(self, blocks: np.ndarray) -> np.ndarray:
         """tr(residual moments), or n·log det when the covariance is estimated; blocks are upper triangles [r(r+1)/2, m]."""

@@ -14,11 +14,18 @@ from policyspace.fits.levenberg import climb
 from policyspace.fits.network_rows import BoltzmannRows, GaussianRows, Inputs, NetworkRows
 from policyspace.fits.peaks import Best, Effort, PeakSearch
 from policyspace.fits.shallow_rows import ShallowRows
+from policyspace.policies.base import Policy
 from policyspace.policies.groups import Support
 from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork, Network
 
 ROUGHLY = 0.5
 """What a first climb may leave undone, in log-likelihood: far less than what it is compared with."""
+
+SPREAD = 0.25
+"""The prior's standard deviation for the weights of a network, whose maximum-likelihood fit is not reproducible."""
+
+BETS = (SPREAD, 1.0)
+"""The spreads a bettor divides its wealth over: the first learns smooth agents best, the second sharp ones."""
 
 TOGETHER = 6
 """Groups whose 2^D supports are all fitted at once, so that each fit can help every other."""
@@ -104,7 +111,21 @@ class NetworkLikelihood(Likelihood):
             absent = [[g for bit, g in enumerate(groups) if mask >> bit & 1] for mask in range(2 ** len(groups))]
             self.fit_many([self.space.everything.difference(out) for out in absent])
 
-    def regularised(self, support: Support, spread: float, start: np.ndarray | None = None) -> np.ndarray:
+    def penalised_policy(self, support: Support | None = None) -> Policy:
+        """The most likely policy under a prior on the weights, biases free of it."""
+        return Policy(self.space, self.ridge(self.space.everything if support is None else support, SPREAD))
+
+    def bets(self, before: Sequence[Policy] = ()) -> list[Policy]:
+        """One policy a prior, each learned on from its like of a smaller data set."""
+        starts: list[np.ndarray | None] = [policy.theta for policy in before] or [None for _ in BETS]
+        found = [self.ridge(self.space.everything, *pair) for pair in zip(BETS, starts, strict=True)]
+        return [Policy(self.space, theta) for theta in found]
+
+    def short_statistic(self, actions: np.ndarray, policy: Policy, support: Support) -> float | None:
+        """λ_I by three climbs from this policy, the same for observed and simulated actions."""
+        return self.nested_statistic(actions, policy.theta, support, SPREAD)
+
+    def ridge(self, support: Support, spread: float, start: np.ndarray | None = None) -> np.ndarray:
         """The most likely θ inside Θ_I under a prior N(0, spread²) on the weights of standardised inputs.
 
         Output weights count in units of their action's spread. Reproducible where the maximum-likelihood fit is not.
@@ -273,7 +294,7 @@ def residual_covariance(
                 "covariance from, so give the covariance."
             )
         space = GaussianNetwork(features, actions, hidden, covariance)
-        theta = NetworkLikelihood(space, x, a, None).regularised(space.everything, 1.0)
+        theta = NetworkLikelihood(space, x, a, None).ridge(space.everything, 1.0)
         residual = a - space.mean(theta, x)
         covariance = residual.T @ residual / (len(a) - space.num_parameters / a.shape[1])
     return covariance

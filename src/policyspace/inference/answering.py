@@ -8,22 +8,63 @@ from policyspace import __version__
 from policyspace.answer import GroupTest, Identification
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits import Likelihood
-from policyspace.fits.fisher import Dependence, detectable_effect, inverse_of, smallest_eigenvalue
+from policyspace.fits.fisher import Dependence, dependent_groups, detectable_effect, inverse_of, smallest_eigenvalue
+from policyspace.inference.base import SupportTest
 from policyspace.inference.rules import Verdicts
-from policyspace.policies import ExponentialFamily, GaussianLinear, PolicySpace
-from policyspace.policies.network import GaussianNetwork, Network
+from policyspace.policies import PolicySpace
 
 
 def answer_of(
     data: Demonstrations,
-    space: PolicySpace,
     likelihood: Likelihood,
+    decider: SupportTest,
     verdicts: Verdicts,
-    related: list[Dependence],
     settings: dict[str, Any],
 ) -> Identification:
     """The answer that a rule's verdicts amount to, with every number behind it."""
-    significance: float = settings["significance"]
+    space = likelihood.space
+    settings = settings | _settings_of(decider, verdicts, likelihood)
+    everywhere, undecided, named = _named_verdicts(space, verdicts, settings["significance"])
+    related = dependent_groups(likelihood)
+    return Identification(
+        rule=settings["rule"],
+        supports=named,
+        core=everywhere,
+        undecided=undecided,
+        tests=_group_tests(likelihood, verdicts, everywhere, undecided, settings),
+        fit=likelihood.full,
+        num_pairs=data.num_pairs,
+        num_parameters=space.num_parameters,
+        num_episodes=data.num_episodes,
+        identifiable=likelihood.identifiable,
+        smallest_eigenvalue=smallest_eigenvalue(likelihood.information()) if likelihood.identifiable else 0.0,
+        separated=likelihood.full.separated,
+        exhaustive=verdicts.exhaustive,
+        warnings=_warnings(data, space, likelihood, related, settings),
+        settings=settings | _described(space, data, likelihood),
+        parameters=_parameters(space, likelihood, settings["firth"]),
+        truth=_truth(data, space),
+    )
+
+
+def _settings_of(decider: SupportTest, verdicts: Verdicts, likelihood: Likelihood) -> dict[str, Any]:
+    """What the settings must say about the test that decided."""
+    found = {
+        "firth": likelihood.penalised,
+        "test": "wilks" if decider.name == "firth" else decider.name,
+        "statistic": decider.statistic_name,
+    }
+    if decider.simultaneous:
+        found["correction"] = "e-values that hold for all supports together"
+    if decider.name not in ("wilks", "firth"):
+        found["test_note"] = decider.note()
+    return found | ({"withheld": verdicts.withheld} if verdicts.withheld else {})
+
+
+def _named_verdicts(
+    space: PolicySpace, verdicts: Verdicts, significance: float
+) -> tuple[list[str], list[str], list[list[str]]]:
+    """The groups in all supports, those in some, and the supports by name."""
     named = [space.named(support) for support in verdicts.supports]
     everywhere = [name for name in named[0] if all(name in support for support in named)]
     somewhere = {name for support in named for name in support}
@@ -34,64 +75,44 @@ def answer_of(
         everywhere = [name for name in named[0] if name in certain | always]
         somewhere = {group.name for group in space.groups} if set(named[0]) - set(everywhere) else set()
     undecided = [g.name for g in space.groups if g.name in somewhere and g.name not in everywhere and not g.always]
-    information = likelihood.information()
-    inverse = inverse_of(likelihood)
-    diverging = likelihood.diverging
-    tests = []
+    return everywhere, undecided, named
+
+
+def _group_tests(
+    likelihood: Likelihood, verdicts: Verdicts, everywhere: list[str], undecided: list[str], settings: dict[str, Any]
+) -> list[GroupTest]:
+    """One row of the table for every tested group."""
+    space, inverse, diverging = likelihood.space, inverse_of(likelihood), likelihood.diverging
+    # Known for λ alone; and weights of a network that is not identifiable have no size.
+    detects = settings["test"] in ("wilks", "bootstrap") and (likelihood.identifiable or likelihood.design is not None)
+    level = settings["significance"] / max(len(verdicts.tests), 1)
+    rows = []
     for g, test in verdicts.tests.items():
         group, indices = space.groups[g], list(space.groups[g].indices)
         verdict = (
             "controlled" if group.name in everywhere else "undecided" if group.name in undecided else "no evidence"
         )
         effect = float(np.linalg.norm(likelihood.full.theta[indices] - space.fixed[indices]))
-        tests.append(
+        rows.append(
             GroupTest(
                 group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
                 group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
-                detectable_effect(likelihood, inverse, group, significance / max(len(verdicts.tests), 1))
-                if settings["test"] in ("wilks", "bootstrap") and (likelihood.identifiable or likelihood.design is not None)
-                else np.nan,  # known for λ alone; and weights of a network that is not identifiable have no size
+                detectable_effect(likelihood, inverse, group, level) if detects else np.nan,
             )
         )  # fmt: skip
-    return Identification(
-        rule=settings["rule"],
-        supports=named,
-        core=everywhere,
-        undecided=undecided,
-        tests=tests,
-        fit=likelihood.full,
-        num_pairs=data.num_pairs,
-        num_parameters=space.num_parameters,
-        num_episodes=data.num_episodes,
-        identifiable=likelihood.identifiable,
-        smallest_eigenvalue=smallest_eigenvalue(information) if likelihood.identifiable else 0.0,
-        separated=likelihood.full.separated,
-        exhaustive=verdicts.exhaustive,
-        warnings=_warnings(data, space, likelihood, related, diverging, settings),
-        settings=settings | _described(space, data, likelihood),
-        parameters=_parameters(space, likelihood, settings["firth"]),
-        truth=_truth(data, space),
-    )
+    return rows
 
 
 def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
     """What a reader needs to make the answer again."""
-    covariance = None
-    if isinstance(space, GaussianLinear):
-        covariance = "estimate" if space.estimated else space.covariance.tolist()
-    elif isinstance(space, GaussianNetwork):
-        covariance = space.covariance.tolist()
-    return {
+    return space.described() | {
         "version": __version__,
         "policy": type(space).__name__,
-        "covariance": covariance,
         "groups": [group.name for group in space.groups if not group.always],
         "always": [group.name for group in space.groups if group.always],
         "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
         "features": list(data.names),
         "actions": list(data.action_names),
-        "intercept": space.intercept if isinstance(space, ExponentialFamily) else None,
-        "hidden": list(space.hidden) if isinstance(space, Network) else None,
         "reference_law": likelihood.law.name,
     }
 
@@ -106,11 +127,8 @@ def _truth(data: Demonstrations, space: PolicySpace) -> list[str] | None:
 
 def _parameters(space: PolicySpace, likelihood: Likelihood, firth: bool) -> dict[str, list[float]]:
     """θ̂ by row; infinite where no finite value is most likely."""
-    if not isinstance(space, ExponentialFamily):
-        return {}
     theta = likelihood.full.theta
-    theta = np.where(likelihood.diverging & (not firth), np.copysign(np.inf, theta), theta)
-    return dict(zip(space.row_names, space.weights(theta).tolist(), strict=True))
+    return space.weights_by_row(np.where(likelihood.diverging & (not firth), np.copysign(np.inf, theta), theta))
 
 
 def _warnings(
@@ -118,9 +136,9 @@ def _warnings(
     space: PolicySpace,
     likelihood: Likelihood,
     related: list[Dependence],
-    diverging: np.ndarray,
     settings: dict[str, Any],
 ) -> list[str]:
+    diverging = likelihood.diverging
     warnings = [str(dependence) for dependence in related] + likelihood.remarks()
     if settings.get("withheld"):
         warnings.append(f"no χ² verdict is given: {settings['withheld']}.")

@@ -1,72 +1,102 @@
-"""What a test of one hypothesis H_I must say, whatever it is built on."""
+"""A test of H_I for every support I: the one interface that the rules and the search over supports know."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.errors import InputError
-from policyspace.fits.base import Likelihood
+from policyspace.fits.law import ReferenceLaw
 from policyspace.inference.glr import Test
+from policyspace.policies.base import PolicySpace
 from policyspace.policies.groups import Support
 
-MOST_COPIES = 1_000_000
-"""Rows that whole-number weights may be written out to."""
+
+@dataclass(frozen=True)
+class EvidenceLaw:
+    """Evidence on the scale −2·log p: exp(−evidence/2) is a p-value, and for e-values evidence = 2·log E."""
+
+    name: str = "evidence"
+
+    def p_value(self, statistic: float, degrees_of_freedom: int) -> float:
+        """min(1, exp(−evidence/2)); a hypothesis that fixes nothing cannot be rejected."""
+        return float(np.exp(-0.5 * max(statistic, 0.0))) if degrees_of_freedom else 1.0
+
+    def critical(self, significance: float, degrees_of_freedom: int) -> float:
+        """The largest evidence that does not reject: a p-value equal to the significance does."""
+        return float(np.nextafter(-2.0 * np.log(significance), -np.inf)) if degrees_of_freedom else np.inf
+
+    def power(self, noncentrality: float, significance: float, degrees_of_freedom: int) -> float:
+        """The law of p-values under the alternative is not known here."""
+        return float("nan")
 
 
-class LocalTest(ABC):
-    """A test of every H_I at any level: a p-value for each support, and how p-values of several supports may be read."""
+class SupportTest(ABC):
+    """A test of every H_I at any level: p-values of supports, and how those of several supports may be read together.
+
+    The search over supports works on evidence: λ for Wilks' theorem, 2·log E for e-values, −2·log p for the rest; `law`
+    turns it into p-values. Only `test_many` must be written for a new test.
+    """
 
     name: str
     statistic_name: str  # what the number beside the p-value is
-    likelihood: Likelihood  # of all the data
-    simultaneous: bool = False  # whether all true H_I keep the level together, so that no correction is due
+    space: PolicySpace
+    law: ReferenceLaw = EvidenceLaw()
+    simultaneous = False  # whether all true H_I keep the level together, so that no correction is due
+    monotone = True  # whether the evidence against H_I only grows as I shrinks
+    most_searched = 12  # groups whose supports are searched exhaustively
+    batch = 1  # supports that are tried together on either side of the critical value
+    effort = 0  # tests that may be spent on nothing but sharper adjusted p-values
 
     @abstractmethod
-    def test(self, support: Support) -> Test:
-        """The test of one H_I."""
-
     def test_many(self, supports: Sequence[Support]) -> list[Test]:
         """The tests of several H_I."""
-        return [self.test(support) for support in supports]
 
-    @abstractmethod
-    def bound(self, test: Test) -> float:
-        """An upper bound on the p-value of every H_J, J ⊆ I, from the test of H_I alone; 1 where nothing is known."""
+    def evidence(self, test: Test) -> float:
+        """The evidence against H_I, on the scale of `law`."""
+        return -2.0 * float(np.log(test.p_value)) if test.p_value > 0 else float("inf")
+
+    def evidence_below(self, test: Test) -> float:
+        """What the evidence against every H_J, J ⊂ I, is at least, from the test of H_I alone."""
+        return self.evidence(test) if self.monotone else 0.0
+
+    def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of the evidence, tight enough to say on which side of its critical value each lies."""
+        exact = np.array([self.evidence(test) for test in self.test_many(supports)])
+        return exact, exact
+
+    def evidence_of_all(self, groups: list[int]) -> np.ndarray | None:
+        """The evidence against all 2^D supports of some groups, where it comes at once."""
+        return None
+
+    def expected_evidence(self, groups: list[int], one_out: np.ndarray) -> np.ndarray:
+        """A guess of the evidence of all 2^D supports, which orders the search: that of the groups left out, added up."""
+        total = np.zeros(2 ** len(groups))
+        for bit, evidence in enumerate(one_out):
+            total.reshape(-1, 2, 1 << bit)[:, 0] += evidence
+        return total
+
+    def degrees_of_all(self, groups: list[int]) -> np.ndarray:
+        """The degrees of freedom of all 2^D supports; only whether there are any matters, unless the law says otherwise."""
+        degrees = np.ones(2 ** len(groups), dtype=np.int64)
+        degrees[-1] = 0
+        return degrees
+
+    def degrees_of_nothing(self) -> int:
+        """The degrees of freedom of the smallest support, in which no tested group is."""
+        return 1
+
+    def law_of_closure(self) -> ReferenceLaw:
+        """The law that closed testing over all supports may use."""
+        return self.law
+
+    def prepare(self, groups: Sequence[int]) -> None:  # noqa: B027 (most tests have nothing to prepare)
+        """Called before the supports of these groups are searched."""
+
+    def withheld(self, tests: dict[int, Test], significance: float) -> str:
+        """Why no verdict can be given, or nothing."""
+        return ""
 
     def note(self) -> str:
         """What a reader must know about these p-values, if anything."""
         return ""
-
-
-def rows_of(data: Demonstrations, rows: np.ndarray) -> Demonstrations:
-    """Some rows of the data, in the given order."""
-    return Demonstrations(
-        data.features[rows],
-        data.actions[rows],
-        data.names,
-        data.action_names,
-        None if data.episodes is None else data.episodes[rows],
-        None if data.weights is None else data.weights[rows],
-        data.blocks,
-        data.metadata,
-    )
-
-
-def written_out(data: Demonstrations, what: str) -> Demonstrations:
-    """The data without weights: whole-number weights are counts, and become rows; others have no distribution."""
-    if data.weights is None:
-        return data
-    counts = np.round(data.weights).astype(np.int64)
-    if not np.array_equal(counts, data.weights) or counts.sum() > MOST_COPIES:
-        raise InputError(
-            f"{what} needs rows without weights, or whole-number weights of at most {MOST_COPIES} in all, found weights "
-            f"that sum to {data.weights.sum():g}: leave them out, or use the test 'wilks'."
-        )
-    rows = np.repeat(np.arange(data.num_pairs), counts)
-    episodes = None if data.episodes is None else data.episodes[rows]
-    return Demonstrations(
-        data.features[rows], data.actions[rows], data.names, data.action_names, episodes, None, data.blocks,
-        data.metadata,
-    )  # fmt: skip

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from typing import final
 
 import numpy as np
 from scipy.special import gammaincc
@@ -13,11 +14,9 @@ from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.fits.base import Likelihood
 from policyspace.fits.chunks import num_workers
-from policyspace.fits.network_fits import NetworkLikelihood
-from policyspace.inference.base import LocalTest, written_out
+from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
-from policyspace.inference.regularised import NETWORK_SPREAD, Policy, regularised
-from policyspace.policies.base import PolicySpace
+from policyspace.policies.base import Policy
 from policyspace.policies.groups import Support
 
 FEWEST = 19
@@ -27,7 +26,8 @@ CLEAR = 0.02
 """A verdict is clear when the fitted tail puts p below this share of the level."""
 
 
-class Bootstrap(LocalTest):
+@final
+class Bootstrap(SupportTest):
     """λ_I against λ*_I of actions simulated from a regularised fit inside Θ_I; p = (1 + #{λ* ≥ λ})/(1 + B).
 
     Observed and simulated data follow the identical protocol. Simulation stops early when too many λ* exceed λ
@@ -36,21 +36,21 @@ class Bootstrap(LocalTest):
 
     name = "bootstrap"
     statistic_name = "λ"
+    monotone = False  # λ is, but each H_I has a law of its own
 
     def __init__(
         self,
-        space: PolicySpace,
-        data: Demonstrations,
         likelihood: Likelihood,
+        data: Demonstrations,
         level: float = 0.05,
-        num_simulations: int | None = None,
         seed: int = 0,
+        num_simulations: int | None = None,
     ) -> None:
-        self.space, self.likelihood, self._seed = space, likelihood, seed
-        self._data, self._level = written_out(data, "the bootstrap"), level
+        self.space, self.likelihood, self._seed = likelihood.space, likelihood, seed
+        self._data, self._level = data.without_weights("the bootstrap"), level
         # Enough for the smallest p-value that a correction over all groups may ask for.
         self._most = (
-            max(99, int(np.ceil(len(space.tested) / level)) - 1) if num_simulations is None else num_simulations
+            max(99, int(np.ceil(len(self.space.tested) / level)) - 1) if num_simulations is None else num_simulations
         )
         self._known: dict[Support, Test] = {}
         self.simulated: dict[Support, np.ndarray] = {}
@@ -58,7 +58,7 @@ class Bootstrap(LocalTest):
     def test(self, support: Support) -> Test:
         """The p-value of one H_I by simulation."""
         if support not in self._known:
-            policy = regularised(self.likelihood, support)
+            policy = self.likelihood.penalised_policy(support)
             observed = self._statistic(self._data.actions, support, policy)
             degrees = self.likelihood.degrees_of_freedom(support)
             p_value = self._p_value(observed, support, policy) if degrees else 1.0
@@ -100,8 +100,9 @@ class Bootstrap(LocalTest):
 
     def _statistic(self, actions: np.ndarray, support: Support, policy: Policy) -> float:
         """λ_I of some actions on the observed states."""
-        if isinstance(self.likelihood, NetworkLikelihood):
-            return self.likelihood.nested_statistic(actions, policy.theta, support, NETWORK_SPREAD)
+        short = self.likelihood.short_statistic(actions, policy, support)
+        if short is not None:
+            return short
         if actions is not self._data.actions:
             try:
                 likelihood = likelihood_of(self.space, replace(self._data, actions=actions))
@@ -117,14 +118,14 @@ class Bootstrap(LocalTest):
     def _ceiling(self) -> np.ndarray:
         """λ* of the smallest support, the largest law that any H_I has."""
         support: Support = frozenset()
-        return np.array(self._simulate(support, regularised(self.likelihood, support), 0, FEWEST))
+        return np.array(self._simulate(support, self.likelihood.penalised_policy(support), 0, FEWEST))
 
-    def bound(self, test: Test) -> float:
+    def evidence_below(self, test: Test) -> float:
         """λ_J ≥ λ_I for J ⊆ I: what lies far beyond even the law of the smallest support is rejected with its subsets."""
         if test.p_value > self._level:
-            return 1.0
+            return 0.0
         tail = gamma_tail(test.statistic, self._ceiling)
-        return max(tail, test.p_value) if tail < CLEAR * self._level else 1.0
+        return self.evidence(replace(test, p_value=max(tail, test.p_value))) if tail < CLEAR * self._level else 0.0
 
     def note(self) -> str:
         """How much was simulated."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 from scipy.special import logsumexp
@@ -11,10 +11,9 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.fits.base import Likelihood
-from policyspace.inference.base import LocalTest, written_out
+from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
-from policyspace.inference.regularised import Policy, bets
-from policyspace.policies.base import ExponentialFamily, PolicySpace
+from policyspace.policies.base import Policy, PolicySpace
 from policyspace.policies.groups import Support
 
 BLOCK = 50
@@ -57,7 +56,7 @@ class Bettor:
             self._wealths = self._wealths + np.array(won)
             self.bet_on.append(episode)
         self._seen.append(episode)
-        if self.num_rows >= (GROWTH * self._learned_from if self._policies else self._first_lesson):
+        if self.num_rows >= (GROWTH * self._learned_from if self._policies else self.space.rows_to_learn_from):
             self._learn()
 
     @property
@@ -65,18 +64,12 @@ class Bettor:
         """log M_t: the wealth was divided evenly over the policies at the start."""
         return float(logsumexp(self._wealths)) - float(np.log(len(self._wealths)))
 
-    @property
-    def _first_lesson(self) -> int:
-        if isinstance(self.space, ExponentialFamily):
-            return 5 * len(self.space.column_names)
-        return 2 * self.space.num_parameters
-
     def _learn(self) -> None:
         try:
             likelihood = likelihood_of(self.space, joined(self.space, self._seen))
         except InputError:
             return  # not yet: too few rows, or an agent that has done only one thing so far
-        self._policies = bets(likelihood, self._policies)
+        self._policies = likelihood.bets(self._policies)
         self._wealths = np.broadcast_to(self._wealths, len(self._policies))
         self._learned_from = self.num_rows
 
@@ -151,40 +144,37 @@ class Follower:
         return -float(np.log(self.significance))
 
 
-class EProcess(LocalTest):
+@final
+class EProcess(SupportTest):
     """E_T(I) = M_T / sup_{Θ_I} L_T at the end of the data, the episodes taken in the order of the rows."""
 
     name = "eprocess"
     statistic_name = "2·log E"
     simultaneous = True
 
-    def __init__(self, space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> None:
-        self.space, self.likelihood = space, likelihood
-        self._bettor = Bettor(space)
-        for episode in episodes_of(written_out(data, "the e-process")):
+    def __init__(self, likelihood: Likelihood, data: Demonstrations, level: float = 0.05, seed: int = 0) -> None:
+        self.space, self.likelihood = likelihood.space, likelihood
+        self._bettor = Bettor(self.space)
+        for episode in episodes_of(data.without_weights("the e-process")):
             self._bettor.tell(episode)
         if not self._bettor.bet_on:
             raise InputError(
                 f"{data.num_pairs} rows are too few to learn from the first and bet on the rest: collect more rows, "
                 "or use another test."
             )
-        self._after = likelihood_of(space, joined(space, self._bettor.bet_on))
-
-    def test(self, support: Support) -> Test:
-        """p = min(1, 1/E_T(I))."""
-        return self.test_many([support])[0]
+        self._after = likelihood_of(self.space, joined(self.space, self._bettor.bet_on))
 
     def test_many(self, supports: Sequence[Support]) -> list[Test]:
-        """All supports that are asked for, fitted together."""
+        """p = min(1, 1/E_T(I)), all supports that are asked for fitted together."""
         values = [self._bettor.log_wealth - fit.log_likelihood for fit in self._after.fit_many(supports)]
         return [
             Test(s, 2 * e, self.likelihood.degrees_of_freedom(s), float(np.exp(-max(e, 0.0))))
             for s, e in zip(supports, values, strict=True)
         ]
 
-    def bound(self, test: Test) -> float:
-        """sup over a smaller Θ_J is smaller: E_J ≥ E_I."""
-        return test.p_value
+    def evidence(self, test: Test) -> float:
+        """2·log E_I, which only grows as I shrinks: the sup over a smaller Θ_J is smaller."""
+        return test.statistic
 
     def note(self) -> str:
         """What it is."""
@@ -210,11 +200,10 @@ def episodes_of(data: Demonstrations) -> Iterator[Episode]:
 
 def joined(space: PolicySpace, parts: Sequence[Episode]) -> Demonstrations:
     """Several episodes as one data set."""
-    names = getattr(space, "action_names", None) or space.row_names  # type: ignore[attr-defined]
     return Demonstrations(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.actions for part in parts]),
-        space.feature_names,  # type: ignore[attr-defined]
-        names,
+        space.feature_names,
+        space.action_names,
         np.repeat(np.arange(len(parts)), [len(part.features) for part in parts]),
     )

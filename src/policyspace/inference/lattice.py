@@ -1,99 +1,89 @@
 """Rule 1's search: which of the 2^D supports are sufficient, and which of those are minimal — exactly."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from policyspace.fits.base import Likelihood
 from policyspace.fits.law import ReferenceLaw
+from policyspace.inference.base import SupportTest
+from policyspace.inference.glr import Test
 from policyspace.policies.groups import Support
-
-BATCH = 64
-
-
-@runtime_checkable
-class Enumerates(Protocol):
-    """A likelihood that can give λ_I of all supports at once."""
-
-    def statistics_of_all(self, groups: list[int]) -> np.ndarray:
-        """λ_I [2^D]."""
-
-
-@runtime_checkable
-class Brackets(Protocol):
-    """A likelihood that can say on which side of a critical value λ_I lies before it has converged."""
-
-    def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of λ_I."""
-
-    def screen(self, groups: Sequence[int]) -> np.ndarray:
-        """Approximate λ_I of all supports [2^D]."""
 
 
 @dataclass
 class Lattice:
-    """Bounds on λ_I for the 2^D supports of some groups (bit g ⇔ groups[g] is in), all other groups being in.
+    """Bounds on the evidence against the 2^D supports of some groups (bit g ⇔ groups[g] is in), all others being in.
 
-    λ falls as supports grow, so a fit inside one support bounds all its subsets from below, all its supersets from above.
+    Where the evidence of a test only grows as supports shrink (λ, e-values), what is known of one support bounds all its
+    subsets from below and all its supersets from above; elsewhere only what the test itself says of subsets is used.
     """
 
-    likelihood: Likelihood
+    test: SupportTest
     groups: list[int]
     degrees_of_freedom: np.ndarray  # [2^D]
     lower: np.ndarray
     upper: np.ndarray
-    num_fits: int = 0
+    one_out: np.ndarray = field(default_factory=lambda: np.zeros(0))  # the evidence with one group out
+    num_tests: int = 0
 
     @classmethod
-    def of(cls, likelihood: Likelihood, groups: list[int], degrees_of_freedom: np.ndarray) -> "Lattice":
-        """Exact where the likelihood enumerates, otherwise knowing only that the full support has λ = 0."""
-        if isinstance(likelihood, Enumerates):
-            exact = likelihood.statistics_of_all(groups)
-            return cls(likelihood, groups, degrees_of_freedom, exact, exact)
+    def of(cls, test: SupportTest, groups: list[int], one_out: Sequence[Test] = ()) -> "Lattice":
+        """Exact where all evidence comes at once, otherwise knowing the supports with one group out, if they were tested."""
+        degrees = test.degrees_of_all(groups)
+        exact = test.evidence_of_all(groups)
+        if exact is not None:
+            return cls(test, groups, degrees, exact, exact)
         lower, upper = np.zeros(2 ** len(groups)), np.full(2 ** len(groups), np.inf)
         upper[-1] = 0.0
-        return cls(likelihood, groups, degrees_of_freedom, lower, upper)
+        lattice = cls(test, groups, degrees, lower, upper)
+        if one_out:
+            masks = 2 ** len(groups) - 1 - 2 ** np.arange(len(groups))
+            lattice.one_out = np.array([test.evidence(t) for t in one_out])
+            lattice.learn(masks, lattice.one_out, lattice.one_out, np.array([test.evidence_below(t) for t in one_out]))
+        return lattice
 
     @property
     def exact(self) -> bool:
-        """Whether every λ is known."""
+        """Whether all evidence is known."""
         return self.lower is self.upper
 
     def support(self, mask: int) -> Support:
         """The support that a bit mask stands for."""
         absent = {g for bit, g in enumerate(self.groups) if not mask >> bit & 1}
-        return self.likelihood.space.everything - absent
+        return self.test.space.everything - absent
 
-    def learn(self, masks: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
-        """Take in bounds on some supports, and what they imply for the others."""
-        self.num_fits += len(masks)
+    def learn(self, masks: np.ndarray, lower: np.ndarray, upper: np.ndarray, below: np.ndarray) -> None:
+        """Take in bounds on some supports and, from `below`, on all that are smaller."""
+        self.num_tests += len(masks)
         self.lower[masks] = np.maximum(self.lower[masks], lower)
         self.upper[masks] = np.minimum(self.upper[masks], upper)
+        floor = np.zeros_like(self.lower)
+        floor[masks] = below
         for bit in range(len(self.groups)):
-            low, up = _halves(self.lower, bit), _halves(self.upper, bit)
+            low = _halves(floor, bit)
             np.maximum(low[:, 0], low[:, 1], out=low[:, 0])
-            np.minimum(up[:, 1], up[:, 0], out=up[:, 1])
+            if self.test.monotone:
+                up = _halves(self.upper, bit)
+                np.minimum(up[:, 1], up[:, 0], out=up[:, 1])
+        np.maximum(self.lower, floor, out=self.lower)
 
-    def fit(self, masks: np.ndarray) -> None:
-        """Fit some supports to convergence."""
-        fits = self.likelihood.fit_many([self.support(int(mask)) for mask in masks])
-        statistics = np.array([2 * (self.likelihood.full.log_likelihood - fit.log_likelihood) for fit in fits])
-        self.learn(masks, statistics, statistics)
+    def measure(self, masks: np.ndarray) -> None:
+        """Test some supports to the end."""
+        tests = self.test.test_many([self.support(int(mask)) for mask in masks])
+        evidence = np.array([self.test.evidence(test) for test in tests])
+        self.learn(masks, evidence, evidence, np.array([self.test.evidence_below(test) for test in tests]))
 
     def decide(self, critical: np.ndarray, upward_closed: bool) -> np.ndarray:
-        """Which supports are sufficient, λ_I ≤ c_I [2^D], as far as the minimal ones depend on it.
+        """Which supports are sufficient, evidence ≤ c_I [2^D], as far as the minimal ones depend on it.
 
-        Only supports that the bounds leave open are fitted: first large ones that the quadratic screen expects to fail
-        (they settle their subsets) and small ones that it expects to hold (nothing above them matters any more).
+        Only supports that the bounds leave open are tested: first large ones that are expected to fail (they settle
+        their subsets) and small ones that are expected to hold (nothing above them matters any more).
         """
         if self.exact:
             return self.upper <= critical
-        likelihood = self.likelihood
-        screen = likelihood.screen(self.groups) if isinstance(likelihood, Brackets) else self.degrees_of_freedom * 1.0
         size = _sizes(len(self.groups))
-        holds = screen <= critical
+        holds = self.test.expected_evidence(self.groups, self.one_out) <= critical
         while True:
             accepted = self.upper <= critical
             unknown = ~accepted & ~(self.lower > critical)
@@ -106,40 +96,49 @@ class Lattice:
             if not len(todo):
                 return accepted
             order = np.lexsort((todo, np.where(holds[todo], size[todo], -size[todo])))
-            rejects = [m for m in todo[order] if not holds[m]][:BATCH]
-            accepts = [m for m in todo[order] if holds[m]][:BATCH]
-            masks = np.array(rejects + accepts)
-            if isinstance(likelihood, Brackets):
-                lower, upper = likelihood.bracket([self.support(int(m)) for m in masks], critical[masks])
-                self.learn(masks, lower, upper)
-            else:
-                self.fit(masks)
+            rejects = [m for m in todo[order] if not holds[m]][: self.test.batch]
+            accepts = [m for m in todo[order] if holds[m]][: self.test.batch]
+            self._settle(np.array(rejects + accepts), critical)
 
-    def adjusted_p_values(self, law: ReferenceLaw, effort: int) -> np.ndarray:
+    def _settle(self, masks: np.ndarray, critical: np.ndarray) -> None:
+        """Find out on which side of its critical value each support lies."""
+        if not self.test.monotone:
+            self.measure(masks)
+            return
+        lower, upper = self.test.bracket([self.support(int(m)) for m in masks], critical[masks])
+        self.learn(masks, lower, upper, lower)
+
+    def adjusted_p_values(self, law: ReferenceLaw, accepted: np.ndarray) -> np.ndarray:
         """For each group max p_I over the supports without it [D]: the p-value of closed testing.
 
-        Where not every λ is known, at most `effort` more fits close the gap; what stays open is bounded from above.
+        Where not all evidence is known, at most `effort` more tests close the gap; what stays open is bounded from above.
+        A test without effort looks only at supports that have no accepted subset, and at those that are accepted.
         """
-        size = self.degrees_of_freedom
+        effort = self.test.effort if len(self.groups) > 6 else 2 ** len(self.groups) * bool(self.test.effort)
+        relevant = np.ones(len(self.lower), dtype=bool)
+        if not self.test.effort and not self.exact:
+            relevant = ~_any_child(_any_subset(accepted))
+            open_ = np.flatnonzero(relevant & accepted & (self.upper > self.lower) & (self.degrees_of_freedom > 0))
+            if len(open_):
+                self.measure(open_)
         while True:
-            worst, where = self._largest_p_values(law, self.lower)
+            worst, where = self._largest_p_values(law, relevant)
             if self.exact:
                 return worst
             loose = np.unique(where[self.upper[where] > self.lower[where] + 1e-9])
             if not len(loose) or effort <= 0:
                 return worst
             # The supersets of a loose support come first: they tighten more than itself.
-            self.fit(loose[np.argsort(size[loose])][: min(len(loose), effort)])
+            self.measure(loose[np.argsort(self.degrees_of_freedom[loose])][: min(len(loose), effort)])
             effort -= len(loose)
 
-    def _largest_p_values(self, law: ReferenceLaw, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _largest_p_values(self, law: ReferenceLaw, relevant: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The largest p-value among the supports without each group, and a support where it is reached."""
-        levels = np.unique(self.degrees_of_freedom)
         best = np.zeros(len(self.groups))
         where = np.zeros(len(self.groups), dtype=np.int64)
-        for level in levels:
-            masks = np.flatnonzero(self.degrees_of_freedom == level)
-            values = statistics[masks]
+        for level in np.unique(self.degrees_of_freedom):
+            masks = np.flatnonzero((self.degrees_of_freedom == level) & relevant)
+            values = self.lower[masks]
             for bit in range(len(self.groups)):
                 without = (masks >> bit & 1) == 0
                 if without.any():

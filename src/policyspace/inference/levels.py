@@ -8,11 +8,11 @@ import numpy as np
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
-from policyspace.inference import search
-from policyspace.inference.choice import local_test
+from policyspace.inference.choice import support_test
 from policyspace.inference.eprocess import Follower, episodes_of
 from policyspace.inference.mixture import Mixture
 from policyspace.inference.rules import one_at_a_time
+from policyspace.inference.wilks import WilksTest
 from policyspace.policies.base import PolicySpace
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.network import GaussianNetwork
@@ -104,10 +104,8 @@ def measure(scenario: Scenario, test: str, num_runs: int, significance: float = 
 
 def _once(space: PolicySpace, data: Demonstrations, test: str, significance: float) -> set[str]:
     likelihood = likelihood_of(space, data, firth=test == "firth")
-    if test in ("wilks", "firth"):
-        verdicts = one_at_a_time(likelihood, significance)
-    else:
-        verdicts = search.one_at_a_time(local_test(test, likelihood, data, significance), significance, "holm")
+    decider = WilksTest(likelihood) if test == "firth" else support_test(test, likelihood, data, significance)
+    verdicts = one_at_a_time(decider, significance)
     return {space.groups[g].name for g in verdicts.supports[0]}
 
 
@@ -123,11 +121,7 @@ def _peeked(space: PolicySpace, data: Demonstrations, test: str, significance: f
             continue
         try:
             likelihood = likelihood_of(space, _first(data, num_rows))
-            verdicts = (
-                one_at_a_time(likelihood, significance)
-                if test == "wilks"
-                else search.one_at_a_time(Mixture(likelihood), significance, "holm")
-            )
+            verdicts = one_at_a_time(WilksTest(likelihood) if test == "wilks" else Mixture(likelihood), significance)
         except InputError:
             continue  # too early to fit anything
         found |= {space.groups[g].name for g in verdicts.supports[0]}

@@ -1,24 +1,15 @@
-"""The two identification rules: one test a group (Rule 2), or all supports (Rule 1)."""
+"""The two identification rules, on any test of supports: one test a group (Rule 2), or all supports (Rule 1)."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from policyspace.fits.base import Fit, Likelihood
-from policyspace.fits.law import ConstantThreshold, ReferenceLaw
+from policyspace.fits.law import ReferenceLaw
+from policyspace.inference.base import SupportTest
 from policyspace.inference.corrections import CORRECTIONS, Correction
-from policyspace.inference.glr import Test, likelihood_ratio
-from policyspace.inference.lattice import Enumerates, Lattice, minimal, without_sufficient_child
+from policyspace.inference.glr import Test
+from policyspace.inference.lattice import Lattice, minimal, without_sufficient_child
 from policyspace.policies.groups import Support
-
-MOST_ENUMERATED = 24
-"""Groups whose 2^D supports are enumerated where λ of all of them comes at once (Gaussian)."""
-
-MOST_SEARCHED = 16
-"""Groups whose 2^D supports are searched where each costs a fit."""
-
-EFFORT = 128
-"""Fits spent on nothing but sharper adjusted p-values."""
 
 
 @dataclass(frozen=True)
@@ -29,104 +20,94 @@ class Verdicts:
     tests: dict[int, Test]
     adjusted: dict[int, float]
     exhaustive: bool
-    full: Fit
+    withheld: str = ""  # why no verdict is given, where none is
 
 
-def one_at_a_time(likelihood: Likelihood, significance: float, correction: Correction = "holm") -> Verdicts:
-    """Rule 2: Î = {i : λ_i > c}, one test a group with all others free, corrected for their number."""
-    tests = _one_group_out(likelihood)
-    p_values = np.array([test.p_value for test in tests.values()])
-    adjusted = dict(zip(tests, CORRECTIONS[correction](p_values).tolist(), strict=True))
-    chosen = frozenset(g for g in tests if adjusted[g] <= significance)
-    return Verdicts([chosen], tests, adjusted, True, likelihood.full)
+def one_at_a_time(test: SupportTest, significance: float, correction: Correction = "holm") -> Verdicts:
+    """Rule 2: Î = {i : H_{all∖i} is rejected}, one test a group with all others free, corrected for their number.
+
+    E-values that hold for all supports together are not corrected.
+    """
+    tests = _one_group_out(test)
+    p_values = np.array([one.p_value for one in tests.values()])
+    corrected = p_values if test.simultaneous else CORRECTIONS[correction](p_values)
+    adjusted = dict(zip(tests, corrected.tolist(), strict=True))
+    selected = frozenset(g for g in tests if adjusted[g] <= significance)
+    return _unless_withheld(test, significance, Verdicts([selected], tests, adjusted, True))
 
 
-def all_supports(
-    likelihood: Likelihood, significance: float, paper_rule: bool = False, exchangeable: bool = True
-) -> Verdicts:
+def all_supports(test: SupportTest, significance: float, paper_rule: bool = False) -> Verdicts:
     """Rule 1: all minimal supports I that explain the data.
 
-    By closed testing (default): H_I is rejected when every J ⊆ I has λ_J > χ²_{m_J,1−δ}, with no factor 2^d; what is
-    reported are the minimal accepted supports. By the paper's rule: λ_I ≤ c(I) and λ_{I∖i} > c(I∖i) for all i ∈ I,
-    c at δ/2^d. Where features are collinear without being `exchangeable`, closed testing uses one threshold for all.
+    By closed testing (default): H_I is rejected when every H_J, J ⊆ I, is rejected at level δ, with no factor 2^d; what
+    is reported are the minimal accepted supports. By the paper's rule: λ_I ≤ c(I) and λ_{I∖i} > c(I∖i) for all i ∈ I, c
+    at δ/2^d.
     """
-    tests = _one_group_out(likelihood)
+    test.prepare(test.space.tested)
+    tests = _one_group_out(test)
     groups = list(tests)
-    level = significance / 2.0 ** len(groups) if paper_rule else significance
-    law = likelihood.law
-    smallest = likelihood.degrees_of_freedom(frozenset())
-    if not (paper_rule or likelihood.identifiable or exchangeable):
-        law = ConstantThreshold(law, smallest)
-    most = MOST_ENUMERATED if isinstance(likelihood, Enumerates) else MOST_SEARCHED
+    level, factor = (significance / 2.0 ** len(groups), 2.0 ** len(groups)) if paper_rule else (significance, 1.0)
+    law = test.law if paper_rule else test.law_of_closure()
+    smallest = test.degrees_of_nothing()
+    below = {g: test.evidence_below(tests[g]) for g in groups}
     searched = groups
-    if len(groups) > most:
-        # λ only grows as supports shrink: what fails at the critical value of the smallest support fails in all.
+    if len(groups) > test.most_searched:
+        # What fails at the critical value of the smallest support, by evidence that only grows, fails in all.
         certain = law.critical(level, smallest)
-        searched = [g for g in groups if tests[g].statistic <= certain]
-    factor = 2.0 ** len(groups) if paper_rule else 1.0
-    adjusted = {g: min(1.0, factor * law.p_value(tests[g].statistic, smallest)) for g in groups}
-    if len(searched) > most:
-        support = _greedy(likelihood, law, level, searched, tests)
+        searched = [g for g in groups if below[g] <= certain]
+    adjusted = {g: min(1.0, factor * law.p_value(below[g], smallest)) for g in groups}
+    if len(searched) > test.most_searched:
+        support = _greedy(test, law, level, searched, tests)
         unsure = {g: max(adjusted[g], float(np.nextafter(significance, 1))) for g in searched}
         # Every sufficient support holds the others; where they are enough, no other support is minimal.
         only = not support.intersection(searched) and not paper_rule
-        return Verdicts([support], tests, adjusted | unsure, only, likelihood.full)
-    lattice = _lattice(likelihood, searched, tests)
-    degrees = lattice.degrees_of_freedom
+        return _unless_withheld(test, significance, Verdicts([support], tests, adjusted | unsure, only))
+    lattice = Lattice.of(test, searched, [tests[g] for g in searched])
+    sufficient = lattice.decide(_criticals(law, level, lattice.degrees_of_freedom), upward_closed=not paper_rule)
+    masks = without_sufficient_child(sufficient) if paper_rule else minimal(sufficient)
+    largest = lattice.adjusted_p_values(law, sufficient)
+    adjusted |= {g: min(1.0, factor * p) for g, p in zip(searched, largest.tolist(), strict=True)}
+    supports = sorted((lattice.support(int(mask)) for mask in masks), key=lambda s: (len(s), sorted(s)))
+    return _unless_withheld(test, significance, Verdicts(supports, tests, adjusted, True))
+
+
+def _one_group_out(test: SupportTest) -> dict[int, Test]:
+    """The test with one group out and all others in, for every tested group."""
+    groups = test.space.tested
+    return dict(zip(groups, test.test_many([test.space.everything - {g} for g in groups]), strict=True))
+
+
+def _criticals(law: ReferenceLaw, level: float, degrees: np.ndarray) -> np.ndarray:
+    """The critical value of every support [2^D]."""
     critical = np.zeros(int(degrees.max(initial=0)) + 1)
     for m in np.unique(degrees).tolist():
         critical[m] = law.critical(level, m)
-    sufficient = lattice.decide(critical[degrees], upward_closed=not paper_rule)
-    masks = without_sufficient_child(sufficient) if paper_rule else minimal(sufficient)
-    largest = lattice.adjusted_p_values(law, EFFORT if len(searched) > 6 else 2 ** len(searched))
-    adjusted |= {g: min(1.0, factor * p) for g, p in zip(searched, largest.tolist(), strict=True)}
-    supports = [lattice.support(int(mask)) for mask in masks]
-    return Verdicts(sorted(supports, key=lambda s: (len(s), sorted(s))), tests, adjusted, True, likelihood.full)
+    return critical[degrees]
 
 
-def _one_group_out(likelihood: Likelihood) -> dict[int, Test]:
-    """λ with one group fixed and all others free, for every tested group."""
-    groups = likelihood.space.tested
-    fits = likelihood.fit_many([likelihood.space.everything - {g} for g in groups])
-    for fit in fits:
-        likelihood.adopt(fit)
-    tests = {g: likelihood_ratio(fit, likelihood.full) for g, fit in zip(groups, fits, strict=True)}
-    if likelihood.design is None:
-        return tests  # what restarts leave open is judged by their noise
-    # A restricted fit that stopped short makes λ too large: it must not count as evidence.
-    return {
-        g: test if fit.converged else replace(test, p_value=1.0)
-        for (g, test), fit in zip(tests.items(), fits, strict=True)
-    }
-
-
-def _lattice(likelihood: Likelihood, groups: list[int], tests: dict[int, Test]) -> Lattice:
-    degrees = likelihood.num_free(likelihood.space.everything) - likelihood.num_free_of_all(groups)
-    lattice = Lattice.of(likelihood, groups, degrees)
-    if not lattice.exact and groups:
-        one_out = np.array([2 ** len(groups) - 1 - (1 << bit) for bit in range(len(groups))])
-        statistics = np.array([tests[g].statistic for g in groups])
-        lattice.learn(one_out, statistics, statistics)
-    return lattice
-
-
-def _greedy(
-    likelihood: Likelihood, law: ReferenceLaw, level: float, groups: list[int], tests: dict[int, Test]
-) -> Support:
+def _greedy(test: SupportTest, law: ReferenceLaw, level: float, groups: list[int], tests: dict[int, Test]) -> Support:
     """One support from which no single group can be taken away: weakest evidence first, until none can go."""
 
     def sufficient(support: Support) -> bool:
-        smaller = likelihood.fit(support)
-        likelihood.adopt(smaller)
-        test = likelihood_ratio(smaller, likelihood.full)
-        return test.statistic <= law.critical(level, test.degrees_of_freedom)
+        one = test.test_many([support])[0]
+        return test.evidence(one) <= law.critical(level, one.degrees_of_freedom)
 
-    support, before = likelihood.space.everything, None
+    support, before = test.space.everything, None
     if sufficient(support.difference(groups)):
         return support.difference(groups)
     while support != before:  # what could not go at first may go later: c grows with the degrees of freedom
         before = support
-        for g in sorted(support.intersection(groups), key=lambda g: tests[g].statistic):
+        for g in sorted(support.intersection(groups), key=lambda g: test.evidence(tests[g])):
             if sufficient(support - {g}):
                 support = support - {g}
     return support
+
+
+def _unless_withheld(test: SupportTest, significance: float, verdicts: Verdicts) -> Verdicts:
+    """Where the test itself is not to be trusted only the full support is certain to do: every group stays undecided."""
+    trouble = test.withheld(verdicts.tests, significance)
+    if not trouble:
+        return verdicts
+    everything = [frozenset(verdicts.tests)]
+    undecided = dict.fromkeys(verdicts.tests, 1.0)
+    return replace(verdicts, supports=everything, adjusted=undecided, exhaustive=False, withheld=trouble)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +12,8 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.fits.base import Likelihood
-from policyspace.fits.network_fits import NetworkLikelihood
-from policyspace.inference.base import LocalTest, rows_of, written_out
+from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
-from policyspace.inference.regularised import bets
-from policyspace.policies.base import PolicySpace
 from policyspace.policies.groups import Support
 
 
@@ -28,7 +25,8 @@ class Direction(NamedTuple):
     start: np.ndarray
 
 
-class Universal(LocalTest):
+@final
+class Universal(SupportTest):
     """E_I = L_{D₀}(θ₁)/sup_{Θ_I} L_{D₀} with θ₁ learned on D₁, averaged over priors and directions; reject if E_I ≥ 1/δ.
 
     Valid at any n, without regularity, under separation. One numerator serves all I and every true H_I has
@@ -39,16 +37,9 @@ class Universal(LocalTest):
     statistic_name = "2·log E"
     simultaneous = True
 
-    def __init__(
-        self,
-        space: PolicySpace,
-        data: Demonstrations,
-        likelihood: Likelihood,
-        seed: int = 0,
-        level: float | None = None,
-    ) -> None:
-        data = written_out(data, "universal inference")
-        self.space, self.likelihood, self._data = space, likelihood, data
+    def __init__(self, likelihood: Likelihood, data: Demonstrations, level: float = 0.05, seed: int = 0) -> None:
+        data = data.without_weights("universal inference")
+        self.space, self.likelihood, self._data = likelihood.space, likelihood, data
         self.halves = halves(data, seed)
         self._known: dict[Support, float] = {}
         self._climbs: dict[Support, list[float]] = {}
@@ -58,10 +49,10 @@ class Universal(LocalTest):
     def _directions(self) -> list[Direction]:
         """For each half, its likelihood and what the policies learned on the other half give it."""
         try:
-            own = [likelihood_of(self.space, rows_of(self._data, half)) for half in self.halves]
+            own = [likelihood_of(self.space, self._data.rows(half)) for half in self.halves]
         except InputError as error:
             raise InputError(f"universal inference needs two halves that can both be fitted: {error}") from error
-        learned = [bets(likelihood) for likelihood in own]
+        learned = [likelihood.bets() for likelihood in own]
         found = []
         for half in (0, 1):
             rows = self.halves[half]
@@ -100,36 +91,39 @@ class Universal(LocalTest):
                 return True
         return bool(self.log_e([support])[0] >= threshold)
 
-    def evidence(self, support: Support) -> float:
-        """log E_I, or what is known of it: where H_I was rejected a bound from below, otherwise one from above."""
-        known_rejected = support in self._at_least and support not in self._known
-        return self._at_least[support] if known_rejected else self.at_most(support)
-
     def _first_climbs(self, support: Support) -> list[float]:
         """What each direction's log E is at most."""
         if support not in self._climbs:
-            self._climbs[support] = [here.log_bet - self._first_climb(here, support) for here in self._directions]
+            self._climbs[support] = [
+                here.log_bet - here.likelihood.first_climb(support, here.start) for here in self._directions
+            ]
         return self._climbs[support]
 
-    def _first_climb(self, here: Direction, support: Support) -> float:
-        if isinstance(here.likelihood, NetworkLikelihood):
-            return here.likelihood.first_climb(support, here.start)
-        return here.likelihood.fit(support).log_likelihood  # one climb is all it takes
-
-    def test(self, support: Support) -> Test:
-        """p = min(1, 1/E_I)."""
-        return self.test_many([support])[0]
-
     def test_many(self, supports: Sequence[Support]) -> list[Test]:
-        """All supports that are asked for, fitted together."""
+        """p = min(1, 1/E_I), all supports that are asked for fitted together."""
         return [
             Test(s, 2 * float(e), self.likelihood.degrees_of_freedom(s), float(np.exp(-max(e, 0.0))))
             for s, e in zip(supports, self.log_e(supports), strict=True)
         ]
 
-    def bound(self, test: Test) -> float:
-        """sup over a smaller Θ_J is smaller: E_J ≥ E_I."""
-        return test.p_value
+    def evidence(self, test: Test) -> float:
+        """2·log E_I, which only grows as I shrinks: the sup over a smaller Θ_J is smaller."""
+        return test.statistic
+
+    def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A first climb may show that E_I is too small; otherwise a search shows whether it is large enough."""
+        bounds = [self._bounds(support, critical / 2) for support, critical in zip(supports, criticals, strict=True)]
+        return 2 * np.array([low for low, _ in bounds]), 2 * np.array([high for _, high in bounds])
+
+    def _bounds(self, support: Support, threshold: float) -> tuple[float, float]:
+        """Bounds of log E_I on one side of the threshold."""
+        if support not in self._known:
+            at_most = self.at_most(support)
+            if at_most <= threshold:
+                return -np.inf, at_most
+            if self.rejects(support, float(np.nextafter(threshold, np.inf))) and support not in self._known:
+                return self._at_least[support], at_most
+        return self._known[support], self._known[support]
 
     def note(self) -> str:
         """How the data were split."""

@@ -15,6 +15,7 @@ from policyspace.fits.law import ChiSquare, NoncentralLaw, WilksLambda
 from policyspace.identification import space_and_demonstrations
 from policyspace.inference.glr import Test
 from policyspace.inference.rules import one_at_a_time
+from policyspace.inference.wilks import WilksTest
 from policyspace.planning.intervals import Interval, profile_intervals
 from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
@@ -147,7 +148,7 @@ def plan_likelihood(
         raise InputError(f"the effect must be a positive number, found {effect:g}.")
     procedure = procedure_of(likelihood, test, significance)
     planner = _Planner(likelihood, demonstrations, procedure, power, (1 - confidence) / 2, effect)
-    tests = one_at_a_time(likelihood, significance).tests
+    tests = one_at_a_time(WilksTest(likelihood), significance).tests
     intervals = profile_intervals(likelihood, significance)
     return Plan(
         [planner.group(likelihood.space.groups[g], tests[g], intervals) for g in tests],

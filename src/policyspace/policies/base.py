@@ -6,7 +6,7 @@ Every formula is written once for NumPy and JAX: `xp` is the namespace of the ar
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -22,6 +22,9 @@ class PolicySpace(ABC):
 
     groups: tuple[Group, ...]
     fixed: np.ndarray  # [d], what a parameter is worth when the agent does not control it
+    feature_names: tuple[str, ...]
+    action_names: tuple[str, ...]  # labels, or the components of a continuous action
+    discrete: bool | None  # whether actions are labels; None where the user's own policy takes both
 
     @property
     def num_parameters(self) -> int:
@@ -37,6 +40,19 @@ class PolicySpace(ABC):
     def everything(self) -> Support:
         """The full support, I = {1, …, d}."""
         return frozenset(range(len(self.groups)))
+
+    @property
+    def rows_to_learn_from(self) -> int:
+        """How many rows there should be before a first policy is learned from them."""
+        return 2 * self.num_parameters
+
+    def described(self) -> dict[str, Any]:
+        """What, beside features, actions and groups, makes this space again."""
+        return {"covariance": None, "intercept": None, "hidden": None}
+
+    def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
+        """θ as one list of weights a row, where the policy is linear."""
+        return {}
 
     def free(self, support: Support) -> np.ndarray:
         """The mask [d] of the parameters that Θ_I leaves free: groups in I, and those always controlled."""
@@ -70,6 +86,23 @@ class PolicySpace(ABC):
         """Actions a ~ π_θ(·|s) for features [..., q]."""
 
 
+@final
+@dataclass(frozen=True)
+class Policy:
+    """One policy of a space: its density and its actions."""
+
+    space: PolicySpace
+    theta: np.ndarray
+
+    def log_probs(self, features: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """log π_θ(a_i|s_i) [n]."""
+        return np.asarray(self.space.log_prob(self.theta, features, actions))
+
+    def sample(self, rng: np.random.Generator, features: np.ndarray) -> np.ndarray:
+        """a_i ~ π_θ(·|s_i)."""
+        return np.asarray(self.space.sample(rng, self.theta, features))
+
+
 class ExponentialFamily(PolicySpace):
     """Linear policies π_θ(a|s) = h(a) exp{θᵀt(s,a) − A(θ,s)} (Definition 4.1), θ = vec of weights [k, q].
 
@@ -93,6 +126,19 @@ class ExponentialFamily(PolicySpace):
     ) -> None:
         self.feature_names, self.row_names, self.intercept = features, rows, intercept
         self.groups, self.fixed = linear_groups(features, rows, groups, always, fixed, intercept, blocks or {})
+
+    @property
+    def rows_to_learn_from(self) -> int:
+        """Some rows a column: linear policies are learned from few."""
+        return 5 * len(self.column_names)
+
+    def described(self) -> dict[str, Any]:
+        """Whether there is a constant."""
+        return super().described() | {"intercept": self.intercept}
+
+    def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
+        """The rows of the matrix of weights by name."""
+        return dict(zip(self.row_names, self.weights(theta).tolist(), strict=True))
 
     @property
     def column_names(self) -> tuple[str, ...]:

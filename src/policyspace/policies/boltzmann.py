@@ -19,6 +19,8 @@ class BoltzmannLinear(ExponentialFamily):
     as codes 0…k, in the order of `actions`.
     """
 
+    discrete = True
+
     def __init__(
         self,
         features: Sequence[str],

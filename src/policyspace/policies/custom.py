@@ -21,6 +21,8 @@ class CustomPolicy(PolicySpace):
     "inputs[:, 2]" picks entries of a leaf as NumPy would and a prefix ("layer") takes all leaves below it.
     """
 
+    discrete = None
+
     def __init__(
         self,
         log_prob: Callable[[Any, Array, Array], Array],

@@ -20,6 +20,8 @@ class GaussianLinear(ExponentialFamily):
     Table 1 lacks a ½ in the log-partition: A(η) = ½ ηᵀΣ⁻¹η, with u(a) = Σ⁻¹a.
     """
 
+    discrete = False
+
     def __init__(
         self,
         features: Sequence[str],
@@ -31,11 +33,16 @@ class GaussianLinear(ExponentialFamily):
         intercept: bool = True,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        super().__init__(tuple(features), tuple(actions), groups, tuple(always), fixed, intercept, blocks)
+        self.action_names = tuple(actions)
+        super().__init__(tuple(features), self.action_names, groups, tuple(always), fixed, intercept, blocks)
         self.estimated = isinstance(covariance, str) and covariance == "estimate"
         if not self.estimated:
             self.covariance = covariance_matrix(covariance, len(self.row_names))
             self.precision = np.linalg.inv(self.covariance)
+
+    def described(self) -> dict[str, Any]:
+        """The covariance as well."""
+        return super().described() | {"covariance": "estimate" if self.estimated else self.covariance.tolist()}
 
     def action_statistic(self, actions: Array) -> Array:
         """u(a) = Σ⁻¹a."""

@@ -30,8 +30,6 @@ class Network(PolicySpace):
     weights that leave one unit) or the outputs (all the weights that enter one output).
     """
 
-    feature_names: tuple[str, ...]
-    action_names: tuple[str, ...]
     row_names: tuple[str, ...]  # what each output belongs to
 
     def __init__(
@@ -69,6 +67,10 @@ class Network(PolicySpace):
         return [
             (theta[w.min() : w.max() + 1].reshape(w.shape), theta[b.min() : b.max() + 1]) for w, b in self.layer_indices
         ]
+
+    def described(self) -> dict[str, Any]:
+        """The widths of the hidden layers as well."""
+        return super().described() | {"hidden": list(self.hidden)}
 
     def init(self, key: Key, scale: float = 0.01) -> Array:
         """Starting weights and biases, uniform on (−scale, scale)."""
@@ -135,6 +137,8 @@ class Network(PolicySpace):
 class GaussianNetwork(Network):
     """Continuous actions of dimension k, a ~ N(z_θ(s), Σ) with a known covariance (the paper's car: 5→8→2, 0.1 I)."""
 
+    discrete = False
+
     def __init__(
         self,
         features: Sequence[str],
@@ -151,6 +155,10 @@ class GaussianNetwork(Network):
         super().__init__(features, self.action_names, hidden, activation, groups, always, fixed, blocks)
         self.covariance = covariance_matrix(covariance, len(self.action_names))
         self.precision = np.linalg.inv(self.covariance)
+
+    def described(self) -> dict[str, Any]:
+        """The covariance as well."""
+        return super().described() | {"covariance": self.covariance.tolist()}
 
     def mean(self, theta: Array, features: Array) -> Array:
         """E[a|s] = z_θ(s) [..., k]."""
@@ -179,6 +187,8 @@ class GaussianNetwork(Network):
 @final
 class BoltzmannNetwork(Network):
     """Discrete actions, π(a_i|s) ∝ exp z_i; as in the linear space, the last action is the reference with z = 0."""
+
+    discrete = True
 
     def __init__(
         self,

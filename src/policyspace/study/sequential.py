@@ -7,7 +7,6 @@ from typing import Any, final
 import numpy as np
 
 from policyspace.data.demonstrations import Demonstrations
-from policyspace.inference.base import written_out
 from policyspace.inference.eprocess import Bettor, episodes_of, evidence
 from policyspace.policies.base import PolicySpace
 from policyspace.policies.network import Network
@@ -74,10 +73,10 @@ def take(
     growth = LOOK_GROWTH if isinstance(space, Network) else 1.0
     bettor = Bettor(space)
     for batch in history.stretch:
-        for episode in episodes_of(written_out(batch, "the e-process")):
+        for episode in episodes_of(batch.without_weights("the e-process")):
             bettor.tell(episode)
     looked_at = bettor.num_rows
-    parts = list(episodes_of(written_out(data, "the e-process")))
+    parts = list(episodes_of(data.without_weights("the e-process")))
     for number, episode in enumerate(parts):
         bettor.tell(episode)
         open_ = [name for name in units if decided[name] is None]

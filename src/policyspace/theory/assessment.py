@@ -11,6 +11,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits import Likelihood
 from policyspace.fits.fisher import smallest_eigenvalue
 from policyspace.inference.rules import one_at_a_time
+from policyspace.inference.wilks import WilksTest
 from policyspace.planning import Wilks, pairs_for_power, pilot
 from policyspace.planning.sentences import as_number
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
@@ -87,7 +88,7 @@ class Assessment:
 
 def plug_in_gaps(likelihood: Likelihood, significance: float = 0.05) -> dict[str, float]:
     """ℓ̂(θ̂_i) − ℓ̂(θ̂) = λ_i/(2n) of the groups that Rule 2 selects, in the place of ℓ(θ_i*) − ℓ(θ*), i ∈ I*."""
-    verdicts, groups = one_at_a_time(likelihood, significance), likelihood.space.groups
+    verdicts, groups = one_at_a_time(WilksTest(likelihood), significance), likelihood.space.groups
     chosen = sorted(verdicts.supports[0])
     return {groups[g].name: verdicts.tests[g].statistic / 2 / likelihood.total_weight for g in chosen}
 
