@@ -1,0 +1,25 @@
+"""Today's answers are those of the record, problem by problem; `python -m tests.golden_record` makes it anew."""
+
+import pytest
+from golden_record.record import differences, plain, read
+from golden_record.sections import SECTIONS
+
+
+def problems():
+    for section, content in SECTIONS.items():
+        marks = [pytest.mark.slow] if content.slow else []
+        for name in content.problems:
+            yield pytest.param(section, name, marks=marks, id=f"{section}: {name}")
+
+
+@pytest.mark.parametrize(("section", "name"), problems())
+def test_answers_are_those_of_the_record(section, name, tmp_path):
+    content = SECTIONS[section]
+    found = plain(content.problems[name](tmp_path))
+    different = differences(found, read(section)[name], content.rtol, content.atol)
+    assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_record_holds_no_other_problems(section):
+    assert list(read(section)) == list(SECTIONS[section].problems)
