@@ -23,3 +23,13 @@ def test_answers_are_those_of_the_record(section, name, tmp_path):
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_record_holds_no_other_problems(section):
     assert list(read(section)) == list(SECTIONS[section].problems)
+
+
+def test_a_changed_answer_shows():
+    recorded = {"supports": [["near"]], "tests": {"near": {"p_value": 0.25, "rejected": False, "effect": None}}}
+    row = recorded["tests"]["near"]
+    assert differences(recorded, recorded, 1e-6, 1e-7) == []
+    assert differences(recorded | {"tests": {"near": row | {"p_value": 0.25 + 1e-8}}}, recorded, 1e-6, 1e-7) == []
+    for changed in ({"p_value": 0.250001}, {"p_value": None}, {"rejected": True}, {"effect": 0.0}, {"new": 1}):
+        assert differences(recorded | {"tests": {"near": row | changed}}, recorded, 1e-6, 1e-7)
+    assert differences(recorded | {"supports": [["near"], []]}, recorded, 1e-6, 1e-7)
