@@ -1,0 +1,41 @@
+"""The miniature of the paper's experiments, by the command line in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .simulating import tables
+
+CHEAP = ("theory", "minigolf-strategies")
+OTHERS = (
+    "gridworld",
+    "continuous-gridworld",
+    "minigolf-curve",
+    "minigolf-features",
+    "car",
+    "imitation",
+    "calibration",
+)
+
+
+def reproduced(name: str, folder: Path) -> dict[str, Any]:
+    """The numbers and verdicts of all panels of an experiment, and the names in its files."""
+    command = [sys.executable, "-m", "policyspace", "reproduce", name, "--quick", "--jobs", "1", "--out", str(folder)]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    written = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    experiment = written["experiments"][name]
+    return {
+        "names of the fields": [list(written), list(experiment), list(experiment["panels"][0])],
+        "cells": experiment["num_cells"],
+        "panels": {p["name"]: {"verdict": p["verdict"], "numbers": p["numbers"]} for p in experiment["panels"]},
+        "tables": tables(folder / "records.sqlite"),
+        "figures": sorted(path.name for path in (folder / "figures").iterdir()),
+    }
+
+
+FAST_PROBLEMS = {name: partial(reproduced, name) for name in CHEAP}
+SLOW_PROBLEMS = {name: partial(reproduced, name) for name in OTHERS}
