@@ -28,6 +28,7 @@ def one_at_a_time(test: SupportTest, significance: float, correction: Correction
 
     E-values that hold for all supports together are not corrected.
     """
+    test.prepare(())
     tests = _one_group_out(test)
     p_values = np.array([one.p_value for one in tests.values()])
     corrected = p_values if test.simultaneous else CORRECTIONS[correction](p_values)
