@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from policyspace import Demonstrations, InputError, Study, write
 from policyspace.cli.study import app
 from policyspace.fits import likelihood_of
-from policyspace.inference.base import rows_of
 from policyspace.inference.eprocess import EProcess
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.jax_setup import jax
@@ -151,7 +150,7 @@ def test_batches_under_one_configuration_are_one_stretch(tmp_path):
     parts = Study.create(tmp_path / "p.sqlite", "minigolf", design="none", significance=1e-30, test="eprocess")
     expected = whole.tell(data)
     for first in (0, 10, 20):
-        record = parts.tell(rows_of(data, np.flatnonzero((data.episodes >= first) & (data.episodes < first + 10))))
+        record = parts.tell(data.rows(np.flatnonzero((data.episodes >= first) & (data.episodes < first + 10))))
     for one, other in zip(expected.tests, record.tests, strict=True):
         assert other["log_e"] == pytest.approx(one["log_e"], abs=1e-6)
         assert other["highest"] == pytest.approx(one["highest"], abs=1e-6)

@@ -1,0 +1,84 @@
+"""What every test of supports must keep, on every family that it serves: a new test is held to it by its line in TESTS."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.errors import InputError
+from policyspace.fits import likelihood_of
+from policyspace.inference.choice import TESTS, support_test
+from policyspace.inference.rules import all_supports, one_at_a_time
+from policyspace.policies import BoltzmannLinear, GaussianLinear
+from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
+
+NAMES = ("near", "far", "idle")
+
+
+def amounts():
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(300, 3))
+    actions = features[:, :2] @ [[1.0, 0.5], [0.4, -1.0]] + 0.4 * rng.normal(size=(300, 2))
+    return Demonstrations(features, actions, NAMES, ("gas", "wheel"), np.arange(300) // 15)
+
+
+def labels():
+    rng = np.random.default_rng(6)
+    features = rng.normal(size=(400, 3))
+    drive = np.column_stack([features @ [2.0, -1.5, 0.0], features @ [-1.0, 1.5, 0.0], np.zeros(400)])
+    codes = np.argmax(drive + rng.gumbel(size=drive.shape), axis=1)
+    return Demonstrations(features, codes, NAMES, ("left", "on", "right"), np.arange(400) // 20)
+
+
+FAMILIES = {
+    "Gaussian, known covariance": (amounts, lambda d: GaussianLinear(d.names, d.action_names, 0.16)),
+    "Gaussian, estimated covariance": (amounts, lambda d: GaussianLinear(d.names, d.action_names)),
+    "Boltzmann": (labels, lambda d: BoltzmannLinear(d.names, d.action_names)),
+    "Gaussian network": (amounts, lambda d: GaussianNetwork(d.names, d.action_names, (2,), 0.16)),
+    "Boltzmann network": (labels, lambda d: BoltzmannNetwork(d.names, d.action_names, (2,))),
+}
+REFUSED = {("mixture", "Gaussian network"), ("mixture", "Boltzmann network")}
+
+
+def made(test, family):
+    draw, space = FAMILIES[family]
+    data = draw()
+    return support_test(test, likelihood_of(space(data), data), data, 0.05, seed=3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("test", TESTS)
+def test_the_contract(test, family):
+    if (test, family) in REFUSED:
+        with pytest.raises(InputError, match="linear policies"):
+            made(test, family)
+        return
+    one = made(test, family)
+    tested, everything = one.space.tested, one.space.everything
+    assert one.name == test and one.statistic_name and isinstance(one.note(), str)
+    supports = [everything.difference(out) for out in itertools.chain.from_iterable(
+        itertools.combinations(tested, size) for size in (1, 2)
+    )]  # fmt: skip
+    results = dict(zip(supports, one.test_many(supports), strict=True))
+    for support, result in results.items():
+        assert result.support == support and 0.0 <= result.p_value <= 1.0 and result.degrees_of_freedom > 0
+        # What is rejected with a larger support is rejected by its own test; where the evidence grows, by no less of it.
+        below = one.evidence_below(result)
+        for smaller in (results[s] for s in supports if s < support):
+            critical = one.law.critical(0.05, smaller.degrees_of_freedom)
+            assert below <= critical or one.evidence(smaller) > critical
+            assert not one.monotone or below <= one.evidence(smaller) + 1e-3 * max(1.0, below)
+    degrees = one.degrees_of_all(list(tested))
+    assert len(degrees) == 2 ** len(tested) and degrees[-1] == 0 and (degrees[:-1] > 0).all()
+    again = made(test, family)
+    assert [t.p_value for t in again.test_many(supports)] == [t.p_value for t in results.values()]
+
+
+@pytest.mark.parametrize("family", ["Gaussian, known covariance", "Gaussian, estimated covariance", "Boltzmann"])
+@pytest.mark.parametrize("test", TESTS)
+def test_both_rules_find_a_strong_agent(test, family):
+    one = made(test, family)
+    simplified, combinatorial = one_at_a_time(one, 0.05), all_supports(made(test, family), 0.05)
+    assert [one.space.named(support) for support in simplified.supports] == [["near", "far"]]
+    assert [one.space.named(support) for support in combinatorial.supports] == [["near", "far"]]
