@@ -10,7 +10,9 @@ they do use is measured by replacing one input at a time and asking the agent ag
 """
 
 import argparse
+import gzip
 import json
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,38 +193,44 @@ def reliance(agent: Agent, model: BaseAlgorithm, log: Log, seed: int = 0) -> dic
     return moved
 
 
-def ask(log: Log, test: str) -> list[str]:
+def seed_of(log_name: str, seed: int) -> int:
+    """A seed of its own for every log: with one seed for all, the same drift would meet every agent."""
+    return zlib.crc32(f"{log_name} {seed}".encode())
+
+
+def ask(table: polars.DataFrame, inputs: tuple[str, ...], test: str) -> list[str]:
     """What `policyspace.identify` calls controlled."""
-    return policyspace.identify(log.features, log.actions, names=log.inputs, episodes=log.episodes, test=test).core
+    return policyspace.identify(table, "action", names=inputs, episodes="episode", test=test).core
 
 
 def report(name: str, agent: Agent, model: BaseAlgorithm, options: argparse.Namespace) -> dict[str, Any]:
-    """Play, ask and compare; the first log of each kind is written to the folder."""
-    found: dict[str, Any] = {"algorithm": agent.algorithm.__name__, "world": agent.world, "steps": agent.steps}
-    found |= {"inputs": list(agent.inputs), "can use": agent.usable}
+    """Play, ask and compare; write every log to the folder, and return what is true of the agent."""
+    truth: dict[str, Any] = {"algorithm": agent.algorithm.__name__, "world": agent.world, "steps": agent.steps}
+    truth |= {"seed": options.seed, "inputs": list(agent.inputs), "can use": agent.usable}
     for kind in PLAYS:
         named: Counter[str] = Counter()
         num_false = 0
         for i in range(options.logs):
-            log = play(agent, model, options.rows, kind == "greedy", options.seed + 1000 + i)
+            log = play(agent, model, options.rows, kind == "greedy", seed_of(f"{name}-{kind}-{i + 1}", options.seed))
             if i == 0:
-                log.frame().write_csv(options.folder / f"{name}-{kind}.csv")
-                moved = reliance(agent, model, log)
-                print(f"\n{name}, {kind}: mean return {np.mean(log.returns):.0f} of {len(log.returns)} episodes")
+                moved, mean_return = reliance(agent, model, log), round(float(np.mean(log.returns)), 1)
+                truth[kind] = {"mean return": mean_return, "decisions move by": moved}
+                print(f"\n{name}, {kind}: mean return {mean_return:g} of {len(log.returns)} episodes")
                 print("  decisions move by " + ", ".join(f"{key} {value:g}" for key, value in moved.items()))
-            core = ask(log, options.test)
+            with gzip.GzipFile(options.folder / f"{name}-{kind}-{i + 1}.csv.gz", "wb", mtime=0) as file:
+                log.frame().write_csv(file)
+            core = ask(log.frame(), agent.inputs, options.test)
             named.update(core)
             num_false += bool(set(core) - set(agent.usable))
         print(f"  called controlled in {options.logs} logs: " + ", ".join(f"{n} {named[n]}" for n in agent.inputs))
         print(f"  logs with an input that the agent cannot see: {num_false} of {options.logs}")
-        found[kind] = {"mean return": round(float(np.mean(log.returns)), 1), "decisions move by": moved}
-    return found
+    return truth
 
 
 def main() -> None:
     """Train, play, ask, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("agents"), help="where CSV files and truth.json go")
+    parser.add_argument("--folder", type=Path, default=Path("agents"), help="where logs and truth.json go")
     parser.add_argument("--models", type=Path, help="where trained agents are kept (default: the same folder)")
     parser.add_argument("--agents", nargs="+", choices=AGENTS, default=list(AGENTS), metavar="NAME")
     parser.add_argument("--rows", type=int, default=2000, help="rows a log")
