@@ -57,12 +57,12 @@ def run(task: Task) -> Run:
     """Simulate and ask; no answer at all counts as nothing found and nothing promised."""
     scenario = SCENARIOS[task.cell](task.seed)
     start = time.process_time()
-    found, promised, refused = [], False, ""
+    refused = ""
     with threadpool_limits(1):
         try:
             found, promised = _asked(scenario, task.column)
         except (InputError, NoAnswer) as error:
-            refused = str(error)
+            found, promised, refused = [], False, str(error)
     return Run(*task, found, sorted(scenario.used), promised, round(time.process_time() - start, 4), refused)
 
 
