@@ -1,0 +1,58 @@
+"""The table of all runs as a page in Markdown."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.honesty import SCENARIOS
+from benchmarks.honesty.runs import SIGNIFICANCE, Run
+from policyspace.experiments.rates import Rate, Share
+
+HEAD = "| agent | test | runs | any false (95 %) | used inputs found | promise stated | no answer | CPU s a run |"
+LISTED = 3  # powers are listed one by one up to so many used inputs
+
+
+def page(runs: Sequence[Run], command: str) -> str:
+    """What the agents are, and one row an agent and test; error rates surely above the nominal level are bold."""
+    cells = [cell for cell in SCENARIOS if any(run.cell == cell for run in runs)]
+    seeds = [run.seed for run in runs]
+    lines = [
+        "# How often each test is wrong, on agents that break its assumptions",
+        "",
+        "`any false` is the share of logs in which an input was called controlled that the agent does not use; nominal "
+        f"{SIGNIFICANCE:g}, Holm over inputs. Bold: surely more often than that (the exact 95 % interval lies above it). "
+        "`promise stated`: the share of logs in which the answer came with a bound on its error. `no answer` counts as "
+        "nothing found. `statsmodels`: OLS or MNLogit, Wald tests clustered by subject or episode where there are any.",
+        "",
+        f"Seeds {min(seeds)} to {max(seeds)}. Remade by `{command}`.",
+        "",
+        *(f"- **{cell}**: {SCENARIOS[cell](0).words}" for cell in cells),
+        "",
+        HEAD,
+        "|---" * HEAD.count(" | ") + "|---|",
+    ]
+    for cell in cells:
+        own = [run for run in runs if run.cell == cell]
+        for column in dict.fromkeys(run.column for run in own):
+            lines.append(_row(cell, column, [run for run in own if run.column == column]))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cell: str, column: str, runs: list[Run]) -> str:
+    n = len(runs)
+    rate = Rate(sum(run.any_false for run in runs), n, column, SIGNIFICANCE)
+    error = f"**{rate.words}**" if rate.verdict == "too often" else rate.words
+    promised = Share(sum(run.promised for run in runs), n).value
+    refused = Share(sum(bool(run.refused) for run in runs), n).value
+    seconds = float(np.mean([run.seconds for run in runs]))
+    return f"| {cell} | {column} | {n} | {error} | {_power(runs)} | {promised:.2f} | {refused:.2f} | {seconds:.3f} |"
+
+
+def _power(runs: list[Run]) -> str:
+    """How often each used input was found; for many inputs their mean and the least of them."""
+    used = sorted(runs[0].used, key=lambda name: (len(name), name))
+    power = {name: sum(name in run.found for run in runs) / len(runs) for name in used}
+    if len(used) <= LISTED:
+        return ", ".join(f"{name} {share:.2f}" for name, share in power.items())
+    least = min(power, key=lambda name: power[name])
+    return f"mean {np.mean(list(power.values())):.2f}, least {least} {power[least]:.2f}"

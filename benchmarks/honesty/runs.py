@@ -1,0 +1,104 @@
+"""One run: a scenario of one seed, asked by one test; and the file that keeps finished runs."""
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadpoolctl import threadpool_limits
+
+import policyspace
+from benchmarks.honesty import SCENARIOS
+from benchmarks.honesty.peer import NoAnswer, found_by_statsmodels
+from benchmarks.honesty.scenario import Scenario
+from policyspace.calibrated.choice import TESTS
+from policyspace.errors import InputError
+
+SIGNIFICANCE = 0.05
+PEER = "statsmodels"
+COLUMNS = (*(test for test in ("auto", "lean", "wilks", "universal") if test in TESTS), PEER)
+
+
+class Task(NamedTuple):
+    """Which scenario, which test, which seed."""
+
+    cell: str
+    column: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out."""
+
+    cell: str
+    column: str
+    seed: int
+    found: list[str]
+    used: list[str]
+    promised: bool  # a bound on the error was stated
+    seconds: float  # of processor time
+    refused: str = ""  # why there was no answer
+
+    @property
+    def task(self) -> Task:
+        """What was asked for."""
+        return Task(self.cell, self.column, self.seed)
+
+    @property
+    def any_false(self) -> bool:
+        """Was an input found that the agent does not use?"""
+        return not set(self.found) <= set(self.used)
+
+
+def run(task: Task) -> Run:
+    """Simulate and ask; no answer at all counts as nothing found and nothing promised."""
+    scenario = SCENARIOS[task.cell](task.seed)
+    start = time.process_time()
+    refused = ""
+    with threadpool_limits(1):
+        try:
+            found, promised = _asked(scenario, task.column)
+        except (InputError, NoAnswer) as error:
+            found, promised, refused = [], False, str(error)
+    return Run(*task, found, sorted(scenario.used), promised, round(time.process_time() - start, 4), refused)
+
+
+def _asked(scenario: Scenario, column: str) -> tuple[list[str], bool]:
+    """The inputs found, and whether a promise comes with them; statsmodels promises whenever it has p-values."""
+    if column == PEER:
+        return found_by_statsmodels(scenario, SIGNIFICANCE), True
+    answer: Any = policyspace.identify(
+        scenario.features,
+        scenario.actions,
+        names=scenario.names,
+        episodes=scenario.clusters,
+        test=column,  # type: ignore[arg-type]
+        significance=SIGNIFICANCE,
+    )
+    return answer.core, getattr(answer, "promise", "") is not None
+
+
+class Records:
+    """Finished runs as lines of JSON; an interrupted write costs the last line only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            path.write_text(whole, encoding="utf-8")
+        self.runs = {run.task: run for run in (Run(**json.loads(line)) for line in whole.splitlines())}
+
+    def missing(self, tasks: Iterable[Task]) -> list[Task]:
+        """What is still to be run."""
+        return [task for task in tasks if task not in self.runs]
+
+    def add(self, run: Run) -> None:
+        """Keep a run, in memory and on disk."""
+        self.runs[run.task] = run
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(run), ensure_ascii=False) + "\n")
