@@ -1,0 +1,1 @@
+"""Deciding which inputs an agent uses from what it was seen to do."""

@@ -1,0 +1,175 @@
+"""Which rows may be taken as independent: single rows, blocks of an episode, whole episodes, or subjects."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policyspace.inference.lean.rows import Rows
+
+LADDER = (1, 5, 10, 25, 50, 100, 200)
+"""Lengths of blocks, in rows."""
+
+FEWEST_CLUSTERS = 8
+MOST_CLUSTERS = 4096
+"""Independent rows are summed over neighbours into so many clusters at most: nothing is lost, and flips stay cheap."""
+
+CORRELATED = 1.5
+"""Neighbouring blocks are called correlated from this z on."""
+
+HARMLESS = 1.25
+"""Rows are used as they are when dependence makes a score's variance at most so many times larger."""
+
+MOST_LAG = 400
+FADED = 0.03
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One way to cluster rows."""
+
+    name: str
+    length: float
+    codes: np.ndarray
+    """The cluster of each row, never falling."""
+
+    @property
+    def num(self) -> int:
+        """The number of clusters."""
+        return int(self.codes[-1]) + 1
+
+
+@dataclass(frozen=True)
+class UnitChoice:
+    """The unit for one group of inputs and why; None where no unit carries a promise."""
+
+    unit: Unit | None
+    reason: str
+    inflation: float = 1.0
+    """Estimated variance of the score's sum against that of independent rows."""
+
+
+def ladder(rows: Rows, fewest: int) -> list[Unit]:
+    """Rows, blocks, episodes from fine to coarse: those with at least `fewest` clusters."""
+    if rows.subject is not None:
+        units = [Unit("subjects", np.inf, rows.subject)]
+    else:
+        lengths = np.bincount(rows.episode)
+        units = [Unit("rows", 1, np.arange(rows.num))]
+        units += [
+            Unit(f"blocks of {length} rows", length, block_codes(lengths, length))
+            for length in LADDER[1:]
+            if length <= lengths.max() / 2
+        ]
+        if rows.has_episodes and lengths.max() > 1:
+            units.append(Unit("episodes", float(lengths.mean()), rows.episode))
+    return [unit for unit in units if unit.num >= fewest]
+
+
+def fewest_clusters(num_hypotheses: int, significance: float) -> int:
+    """So many that the smallest p-value of sign flips, 2^(1−G), can pass the strictest of Holm's thresholds."""
+    return max(FEWEST_CLUSTERS, int(np.ceil(1 + np.log2(max(num_hypotheses, 1) / significance))))
+
+
+def block_codes(lengths: np.ndarray, block: int) -> np.ndarray:
+    """Every episode in equal parts of about `block` rows: the part of each row, counted through all episodes."""
+    parts = np.maximum(1, np.round(lengths / block).astype(np.intp))
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    first = np.cumsum(parts) - parts
+    return np.repeat(first, lengths) + within * np.repeat(parts, lengths) // np.repeat(lengths, lengths)
+
+
+def merged(unit: Unit) -> np.ndarray:
+    """The unit's clusters, neighbours united where there are more than need be."""
+    together = -(-unit.num // MOST_CLUSTERS)
+    return unit.codes // together
+
+
+def autocorrelations(series: np.ndarray, episode: np.ndarray, most_lag: int) -> tuple[np.ndarray, np.ndarray]:
+    """Within episodes, at lags 1, 2, … until all have faded: [lags, columns], and the number of pairs at each lag."""
+    power = np.maximum((series**2).mean(axis=0), 1e-300)
+    found, pairs = [], []
+    for lag in range(1, most_lag + 1):
+        same = episode[lag:] == episode[:-lag]
+        count = int(same.sum())
+        if count < 20:
+            break
+        total = np.einsum("ij,ij->j", series[lag:] * same[:, None], series[:-lag])
+        found.append(total / count / power)
+        pairs.append(count)
+        if np.abs(found[-1]).max() < FADED and lag >= 5:
+            break
+    return np.array(found).reshape(-1, series.shape[1]), np.array(pairs, dtype=float)
+
+
+def choose_unit(
+    units: list[Unit], tested: np.ndarray, residuals: np.ndarray, rows: Rows, used: np.ndarray
+) -> UnitChoice:
+    """The unit for one group: start at the range of its inputs, climb while neighbouring clusters' scores agree.
+
+    `tested` [n', c] what is left of the group's inputs, `residuals` [n', k] of the actions given all inputs, both at the
+    rows `used` [n'].
+    """
+    episode = rows.episode[used]
+    lengths = np.bincount(rows.episode)
+    most_lag = int(min(MOST_LAG, lengths.max() - 1, len(used) // 4))
+    if not units:
+        return UnitChoice(None, "there are too few clusters of rows for any promise")
+    if most_lag < 1:
+        return UnitChoice(units[0], "every episode is one row")
+    range_of_input, inflation, error = _dependence(tested, residuals, episode, most_lag, lengths.mean())
+    numbers = f"its range is {range_of_input:.1f} rows, variance inflation {inflation:.2f} ± {error:.2f}"
+    if inflation + error <= HARMLESS and units[0].length == 1:
+        return UnitChoice(units[0], numbers, inflation)
+    scores = (tested[:, :, None] * residuals[:, None, :]).reshape(len(tested), -1)
+    start = 1.0 if range_of_input < 1.5 else range_of_input
+    last = len(units) - 1
+    for position, unit in enumerate(units):
+        if unit.length < start and position < last:
+            continue
+        if unit.length < start / 2:
+            return UnitChoice(
+                None, f"{numbers}; the longest clusters that are numerous enough are {unit.name}", inflation
+            )
+        z = neighbours_agree(scores, unit.codes[used], episode)
+        if z <= CORRELATED:
+            return UnitChoice(unit, f"{numbers}; neighbouring clusters' scores agree with z = {z:.1f}", inflation)
+    return UnitChoice(None, f"{numbers}; even the longest clusters' scores agree", inflation)
+
+
+def _dependence(
+    tested: np.ndarray, residuals: np.ndarray, episode: np.ndarray, most_lag: int, mean_length: float
+) -> tuple[float, float, float]:
+    """The range of the inputs, how much their scores' variance is inflated, and the standard error of that."""
+    of_input, pairs = autocorrelations(tested, episode, most_lag)
+    of_action, _ = autocorrelations(residuals, episode, len(of_input))
+    lags = min(len(of_input), len(of_action))
+    taper = np.maximum(1 - np.arange(1, len(of_input) + 1) / max(mean_length, 2.0), 0.0)[:, None]
+    reach = float((1 + 2 * np.sum(taper * np.maximum(of_input, 0.0), axis=0)).max())
+    joint = taper[:lags, :, None] * of_input[:lags, :, None] * of_action[:lags, None, :]
+    inflation = float(1 + 2 * joint.sum(axis=0).max(initial=0.0))
+    error = 2 * np.sqrt(np.sum((taper * of_input) ** 2 / pairs[:, None], axis=0)).max(initial=0.0)
+    return reach, inflation, float(error)
+
+
+def neighbours_agree(scores: np.ndarray, codes: np.ndarray, episode: np.ndarray) -> float:
+    """The largest z of the products of neighbouring clusters' scores: at lag 1, up to lag 4, over all pairs of an episode."""
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
+    sums = np.add.reduceat(scores, starts, axis=0)
+    sums /= np.maximum(np.sqrt((sums**2).mean(axis=0)), 1e-300)
+    owner = episode[starts]
+    near = np.zeros((4, len(sums)))
+    for lag in range(1, min(5, len(sums))):
+        same = owner[lag:] == owner[:-lag]
+        near[lag - 1, :-lag] = np.einsum("ij,ij->i", sums[lag:], sums[:-lag]) * same
+    first = np.concatenate([[0], np.flatnonzero(np.diff(owner)) + 1])
+    whole = np.add.reduceat(sums, first, axis=0)
+    all_pairs = (whole**2).sum(axis=1) - np.add.reduceat((sums**2).sum(axis=1), first)
+    candidates = [_z(near[0]), _z(near.sum(axis=0))]
+    if len(first) >= 5:
+        candidates.append(_z(all_pairs))
+    return max(candidates)
+
+
+def _z(values: np.ndarray) -> float:
+    size = float(np.sqrt(np.sum(values**2)))
+    return float(values.sum()) / size if size > 0 else 0.0
