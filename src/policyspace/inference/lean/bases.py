@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Products(Block):
         usable = np.flatnonzero(~rows.constant)
         kept = []
         for chosen in combinations_with_replacement(usable.tolist(), degree):
-            repeated = {a for a, b in zip(chosen, chosen[1:], strict=False) if a == b}
+            repeated = {a for a, b in pairwise(chosen) if a == b}
             if not repeated or (squares and not rows.two_valued[list(repeated)].any()):
                 kept.append(chosen)
         factors = np.array(kept, dtype=np.intp).reshape(-1, degree)
@@ -153,4 +153,4 @@ class Basis:
         """The columns that read nothing but these inputs, as a mask [P]."""
         outside = np.ones(self.depends.shape[0], bool)
         outside[list(inputs)] = False
-        return ~self.depends[outside].any(axis=0)
+        return np.logical_not(np.any(self.depends[outside], axis=0, keepdims=True))[0]

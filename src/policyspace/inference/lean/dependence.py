@@ -11,7 +11,7 @@ from policyspace.inference.lean.rows import Rows
 from policyspace.inference.lean.scores import Plan, Scorer
 from policyspace.inference.lean.units import Unit, UnitChoice, autocorrelations, choose_unit, fewest_clusters, ladder
 
-Dependence = Literal["auto", "rows", "episodes"]
+Unitwise = Literal["auto", "rows", "episodes"]
 
 MOST_ROWS = 60_000
 """Rows in which dependence is looked for: whole episodes, evenly spaced."""
@@ -47,7 +47,7 @@ class Diagnosis:
 
 
 def unit_choices(
-    scorer: Scorer, plans: dict[int, Plan], dependence: Dependence, significance: float
+    scorer: Scorer, plans: dict[int, Plan], dependence: Unitwise, significance: float
 ) -> tuple[dict[int, UnitChoice], Diagnosis]:
     """The unit of every tested group, and what was seen of the residuals."""
     if dependence not in ("auto", "rows", "episodes"):
@@ -61,11 +61,11 @@ def unit_choices(
         return {group: UnitChoice(None, diagnosis.sentence()) for group in plans}, diagnosis
     if dependence != "auto":
         forced = _forced(rows, dependence, fewest)
-        return {group: forced for group in plans}, diagnosis
+        return dict.fromkeys(plans, forced), diagnosis
     units = ladder(rows, fewest)
     if rows.subject is not None:
         choice = UnitChoice(units[0], "subjects were named") if units else _too_few("subjects", fewest)
-        return {group: choice for group in plans}, diagnosis
+        return dict.fromkeys(plans, choice), diagnosis
     residuals = residuals / np.maximum(np.sqrt((residuals**2).mean(axis=0)), 1e-300)
     return {
         group: choose_unit(units, tested[group], residuals, rows, used)
@@ -75,7 +75,7 @@ def unit_choices(
     }, diagnosis
 
 
-def _forced(rows: Rows, dependence: Dependence, fewest: int) -> UnitChoice:
+def _forced(rows: Rows, dependence: Unitwise, fewest: int) -> UnitChoice:
     if dependence == "rows":
         return UnitChoice(Unit("rows", 1, np.arange(rows.num)), "asked for")
     codes = rows.episode if rows.subject is None else rows.subject

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policyspace.errors import InputError
-from policyspace.inference.lean.dependence import Dependence, unit_choices
+from policyspace.inference.lean.dependence import Unitwise, unit_choices
 from policyspace.inference.lean.effects import effect_of
 from policyspace.inference.lean.evidence import flip_p_value, log_evidence
 from policyspace.inference.lean.leverage import shrink_factor
@@ -51,7 +51,7 @@ class LeanTest:
         subjects: np.ndarray | None = None,
         weights: np.ndarray | None = None,
         always: Iterable[int] = (),
-        dependence: Dependence = "auto",
+        dependence: Unitwise = "auto",
         significance: float = 0.05,
         seed: int = 0,
     ) -> None:

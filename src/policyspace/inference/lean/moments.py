@@ -11,7 +11,7 @@ from policyspace.inference.lean.rows import Rows
 CHUNK = 4096
 """Rows that are expanded into columns at a time."""
 
-JITTER = 1e-9
+JITTER = 1e-12
 """Added to the diagonal of the scaled moments, so that columns that repeat each other do no harm."""
 
 

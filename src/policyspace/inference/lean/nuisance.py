@@ -55,44 +55,51 @@ def choose_family(rows: Rows, seed: int) -> Choice:
     return Choice(chosen, Basis(families[chosen]), errors, limited)
 
 
-def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bool]:
-    """Families from simple to rich, those that rows can feed: at least 8 rows a column (6 for cubes)."""
-    num, width = rows.inputs.shape
-    linear = Linear.of(width)
-    families: dict[str, tuple[Block, ...]] = {"linear": (linear,)}
-    knots = int(np.clip(round(1.2 * num**0.2), 3, 12))
-    limited = False
+class _Offers:
+    """Families from simple to rich, those that rows can feed."""
 
-    def offer(name: str, family: tuple[Block, ...], rows_a_column: float) -> bool:
-        nonlocal limited
+    def __init__(self, num_rows: int) -> None:
+        self._num_rows = num_rows
+        self.families: dict[str, tuple[Block, ...]] = {}
+        self.limited = False
+
+    def offer(self, name: str, rows_a_column: float, *family: Block) -> bool:
+        """Take a family up if it has enough rows a column and is not too wide."""
         columns = sum(block.width for block in family)
-        fits = columns <= min(MOST_COLUMNS, num / rows_a_column)
-        limited |= columns > num / rows_a_column
-        if fits and all(block.width for block in family):
-            families[name] = family
+        self.limited |= columns > self._num_rows / rows_a_column
+        fits = all(block.width for block in family) and columns <= min(MOST_COLUMNS, self._num_rows / rows_a_column)
+        if fits:
+            self.families[name] = family
         return fits
 
-    while knots > 3 and width * (knots + 3) > min(MOST_COLUMNS, num / 8):
-        knots -= 1
-    curves = Bumps.of(rows, knots)
-    offer("additive curves", (linear, curves), 8)
-    if width * (width + 3) / 2 <= MOST_COLUMNS:
-        squares = Products.of(rows, 2, squares=True)
-        offer("quadratic", (linear, squares), 8)
-        offer("curves and pairwise products", (linear, curves, Products.of(rows, 2, squares=False)), 8)
-    else:
-        limited |= width * (width + 3) / 2 > num / 8
-    if (width + 1) * (width + 2) * (width + 3) / 6 <= MOST_COLUMNS:
-        offer("cubic", (linear, squares, Products.of(rows, 3, squares=True)), 6)
-    richest = max(families.values(), key=lambda family: sum(block.width for block in family))
-    if "curves and pairwise products" in families:
-        richest = families["curves and pairwise products"]
-    room = MOST_COLUMNS - sum(block.width for block in richest)
+
+def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bool]:
+    """At least 8 rows a column (6 for cubes); curves get finer and waves more numerous as rows grow."""
+    num, width = rows.inputs.shape
+    offers = _Offers(num)
+    linear = Linear.of(width)
+    offers.families["linear"] = (linear,)
+    rich: tuple[Block, ...] = (linear,)
+    curves = Bumps.of(rows, 3)
+    if offers.offer("additive curves", 8, linear, curves):
+        rich = (linear, curves)
+    num_pairs = width * (width + 3) // 2
+    if num_pairs <= MOST_COLUMNS:
+        squares, pairs = Products.of(rows, 2, squares=True), Products.of(rows, 2, squares=False)
+        offers.offer("quadratic", 8, linear, squares)
+        if offers.offer("curves and products", 8, linear, curves, pairs):
+            rich = (linear, curves, pairs)
+    offers.limited |= num_pairs > num / 8
+    if (width + 1) * (width + 2) * (width + 3) // 6 <= MOST_COLUMNS:
+        offers.offer("cubic", 6, linear, squares, Products.of(rows, 3, squares=True))
+    finer = Bumps.of(rows, int(np.clip(round(1.6 * num**0.25), 5, 16)))
+    if len(rich) > 1 and offers.offer("fine curves" + " and products" * (len(rich) > 2), 8, linear, finer, *rich[2:]):
+        rich = (linear, finer, *rich[2:])
     for share in (1.5, 3.0):
-        waves = min(int(share * np.sqrt(num)), room)
-        if waves >= 10 and width > 1 and len(richest) > 1:
-            offer(f"curves, products and {waves} waves", (*richest, Waves.of(rows, waves, seed, "waves")), 8)
-    return families, limited
+        waves = min(int(share * np.sqrt(num)), MOST_COLUMNS - sum(block.width for block in rich))
+        if waves >= 10 and width > 1 and len(rich) > 1:
+            offers.offer(f"curves, products and {waves} waves", 8, *rich, Waves.of(rows, waves, seed, "waves"))
+    return offers.families, offers.limited
 
 
 def _held_out_error(sums: np.ndarray, mask: np.ndarray) -> float:

@@ -19,6 +19,9 @@ CORRELATED = 1.5
 HARMLESS = 1.25
 """Rows are used as they are when dependence makes a score's variance at most so many times larger."""
 
+MOST_LEFT = 1.1
+"""Clusters must hold all but this factor of the inflation."""
+
 MOST_LAG = 400
 FADED = 0.03
 
@@ -104,10 +107,11 @@ def autocorrelations(series: np.ndarray, episode: np.ndarray, most_lag: int) -> 
 def choose_unit(
     units: list[Unit], tested: np.ndarray, residuals: np.ndarray, rows: Rows, used: np.ndarray
 ) -> UnitChoice:
-    """The unit for one group: start at the range of its inputs, climb while neighbouring clusters' scores agree.
+    """The unit for one group of inputs.
 
-    `tested` [n', c] what is left of the group's inputs, `residuals` [n', k] of the actions given all inputs, both at the
-    rows `used` [n'].
+    Rows where dependence hardly inflates the variance of the score. Otherwise clusters as long as the range of the inputs
+    that hold most of the inflation and whose neighbours do not agree. `tested` [n', c] is what is left of the group's
+    inputs, `residuals` [n', k] of the actions given all inputs, both at the rows `used` [n'].
     """
     episode = rows.episode[used]
     lengths = np.bincount(rows.episode)
@@ -116,43 +120,57 @@ def choose_unit(
         return UnitChoice(None, "there are too few clusters of rows for any promise")
     if most_lag < 1:
         return UnitChoice(units[0], "every episode is one row")
-    range_of_input, inflation, error = _dependence(tested, residuals, episode, most_lag, lengths.mean())
-    numbers = f"its range is {range_of_input:.1f} rows, variance inflation {inflation:.2f} ± {error:.2f}"
-    if inflation + error <= HARMLESS and units[0].length == 1:
-        return UnitChoice(units[0], numbers, inflation)
+    seen = Dependence.of(tested, residuals, episode, most_lag)
+    mean_length = float(lengths.mean())
+    reach, whole = seen.reach(mean_length), seen.inflation(mean_length)
+    numbers = f"its range is {reach:.1f} rows, variance inflation {whole:.2f} ± {seen.error:.2f}"
+    if whole + seen.error <= HARMLESS and units[0].length == 1:
+        return UnitChoice(units[0], numbers, whole)
     scores = (tested[:, :, None] * residuals[:, None, :]).reshape(len(tested), -1)
-    start = 1.0 if range_of_input < 1.5 else range_of_input
-    last = len(units) - 1
-    for position, unit in enumerate(units):
-        if unit.length < start and position < last:
+    start = 1.0 if reach < 1.5 else min(reach, mean_length)
+    for unit in units:
+        if unit.length < start or whole > MOST_LEFT * seen.inflation(unit.length):
             continue
-        if unit.length < start / 2:
-            return UnitChoice(
-                None, f"{numbers}; the longest clusters that are numerous enough are {unit.name}", inflation
-            )
         z = neighbours_agree(scores, unit.codes[used], episode)
         if z <= CORRELATED:
-            return UnitChoice(unit, f"{numbers}; neighbouring clusters' scores agree with z = {z:.1f}", inflation)
-    return UnitChoice(None, f"{numbers}; even the longest clusters' scores agree", inflation)
+            return UnitChoice(unit, f"{numbers}; neighbouring clusters' scores agree with z = {z:.1f}", whole)
+    return UnitChoice(None, f"{numbers}; clusters long enough for that are too few for any promise", whole)
 
 
-def _dependence(
-    tested: np.ndarray, residuals: np.ndarray, episode: np.ndarray, most_lag: int, mean_length: float
-) -> tuple[float, float, float]:
-    """The range of the inputs, how much their scores' variance is inflated, and the standard error of that."""
-    of_input, pairs = autocorrelations(tested, episode, most_lag)
-    of_action, _ = autocorrelations(residuals, episode, len(of_input))
-    lags = min(len(of_input), len(of_action))
-    taper = np.maximum(1 - np.arange(1, len(of_input) + 1) / max(mean_length, 2.0), 0.0)[:, None]
-    reach = float((1 + 2 * np.sum(taper * np.maximum(of_input, 0.0), axis=0)).max())
-    joint = taper[:lags, :, None] * of_input[:lags, :, None] * of_action[:lags, None, :]
-    inflation = float(1 + 2 * joint.sum(axis=0).max(initial=0.0))
-    error = 2 * np.sqrt(np.sum((taper * of_input) ** 2 / pairs[:, None], axis=0)).max(initial=0.0)
-    return reach, inflation, float(error)
+@dataclass(frozen=True)
+class Dependence:
+    """Autocorrelations of what is left of inputs [lags, c] and their products with those of the actions [lags, c, k]."""
+
+    of_input: np.ndarray
+    joint: np.ndarray
+    error: float
+    """Standard error of the inflation if the actions were independent."""
+
+    @classmethod
+    def of(cls, tested: np.ndarray, residuals: np.ndarray, episode: np.ndarray, most_lag: int) -> "Dependence":
+        """Measured within episodes."""
+        of_input, pairs = autocorrelations(tested, episode, most_lag)
+        of_action, _ = autocorrelations(residuals, episode, len(of_input))
+        of_action = np.vstack([of_action, np.zeros((len(of_input) - len(of_action), residuals.shape[1]))])
+        error = 2 * np.sqrt(np.sum(of_input**2 / pairs[:, None], axis=0)).max(initial=0.0)
+        return cls(of_input, of_input[:, :, None] * of_action[:, None, :], float(error))
+
+    def reach(self, length: float) -> float:
+        """How many rows the inputs take to change, within clusters of this length."""
+        return float(
+            (1 + 2 * np.einsum("l,lc->c", self._taper(length), np.maximum(self.of_input, 0.0))).max(initial=1.0)
+        )
+
+    def inflation(self, length: float) -> float:
+        """The variance of a cluster's score against that of as many independent rows, for the worst input and action."""
+        return float((1 + 2 * np.einsum("l,lck->ck", self._taper(length), self.joint)).max(initial=1.0))
+
+    def _taper(self, length: float) -> np.ndarray:
+        return np.maximum(1 - np.arange(1, len(self.of_input) + 1) / length, 0.0)
 
 
 def neighbours_agree(scores: np.ndarray, codes: np.ndarray, episode: np.ndarray) -> float:
-    """The largest z of the products of neighbouring clusters' scores: at lag 1, up to lag 4, over all pairs of an episode."""
+    """The largest z of products of clusters' scores: of neighbours, up to lag 4, of all pairs of an episode."""
     starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
     sums = np.add.reduceat(scores, starts, axis=0)
     sums /= np.maximum(np.sqrt((sums**2).mean(axis=0)), 1e-300)
