@@ -16,7 +16,7 @@ Unitwise = Literal["auto", "rows", "episodes"]
 MOST_ROWS = 60_000
 """Rows in which dependence is looked for: whole episodes, evenly spaced."""
 
-GREEDY_CORRELATION = 0.2
+GREEDY_CORRELATION = 0.15
 GREEDY_ACCURACY = 0.97
 
 

@@ -17,6 +17,9 @@ MOST_ENTRIES = 300
 
 MOST_PARTNERS = 16
 FEW_TESTED = 6
+"""Up to so many tested inputs, products of each two and waves of each are looked at, too."""
+
+FREQUENCIES = (1.5, 3.0)
 CLIP = 3.0
 BATCH = 24
 """Supports that are scored in one pass over the rows."""
@@ -34,13 +37,26 @@ class Plan:
     """Coefficients of the actions, then of the tested inputs [P, k + c]."""
     spread: np.ndarray
     """Standard deviations of what is left of them [k + c]."""
-    partners: np.ndarray
-    pairs: tuple[np.ndarray, np.ndarray]
+    directions: "Directions"
 
     @property
     def num_minor(self) -> int:
         """Directions beside the tested inputs themselves."""
-        return len(self.tested) * len(self.partners) + len(self.pairs[0])
+        found = self.directions
+        waves = 2 * len(FREQUENCIES) * len(found.waved)
+        return len(self.tested) * len(found.partners) + len(found.pairs[0]) + waves
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Where use is looked for beside the tested inputs themselves."""
+
+    partners: np.ndarray
+    """Kept inputs that each tested one is multiplied by."""
+    pairs: tuple[np.ndarray, np.ndarray]
+    """Positions of tested inputs that are multiplied by each other."""
+    waved: np.ndarray
+    """Tested inputs whose sines and cosines are taken."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +93,24 @@ class Scorer:
         num_actions = self.cross.shape[1]
         alive = np.concatenate([np.ones(num_actions, bool), left[num_actions:] > DETERMINED])
         columns = columns[alive[num_actions:]]
-        partners, pairs = self._directions(kept, len(columns))
         spread = np.sqrt(np.maximum(left[alive], 1e-20))
-        return Plan(mask, projector, columns, slopes[:, alive], spread, partners, pairs)
+        return Plan(mask, projector, columns, slopes[:, alive], spread, self._directions(kept, columns))
 
-    def _directions(self, kept: Sequence[int], num: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """Partners of interactions, and pairs of tested inputs whose product is a direction."""
+    def _directions(self, kept: Sequence[int], tested: np.ndarray) -> Directions:
+        """As many as the score vector has room for."""
+        num = len(tested)
+        waved = tested[~self.rows.two_valued[tested]][: FEW_TESTED if num <= FEW_TESTED else 0]
         room = MOST_ENTRIES // self.cross.shape[1] - 2 * num
+        if 2 * len(FREQUENCIES) * len(waved) > room / 2:
+            waved = waved[:0]
+        room -= 2 * len(FREQUENCIES) * len(waved)
         pairs = np.triu_indices(num) if num <= FEW_TESTED else (np.arange(num), np.arange(num))
         if len(pairs[0]) > room:
             pairs = (np.zeros(0, np.intp), np.zeros(0, np.intp))
         allowed = (room - len(pairs[0])) // num if num else 0
         usable = np.array([i for i in kept if not self.rows.constant[i]], dtype=np.intp)
         usable = usable[np.argsort(-self._importance[usable], kind="stable")]
-        return np.sort(usable[: max(0, min(allowed, MOST_PARTNERS))]), pairs
+        return Directions(np.sort(usable[: max(0, min(allowed, MOST_PARTNERS))]), pairs, waved)
 
     def cluster_scores(self, plans: Sequence[Plan], clusters: Sequence[np.ndarray]) -> list[ClusterScores]:
         """For every plan its scores summed over its clusters (codes 0, 1, … that never fall from row to row)."""
@@ -132,14 +152,16 @@ class Scorer:
         return (seen - fitted) / plan.spread
 
     def _extra(self, plan: Plan, part: slice, left: np.ndarray) -> np.ndarray:
-        """Interactions, products of tested inputs, and the size of what is left of the actions."""
+        """Interactions, products and waves of tested inputs, and the size of what is left of the actions."""
         num_actions = self.cross.shape[1]
-        tested = left[:, num_actions:]
-        partners = np.clip(self.rows.inputs[part][:, plan.partners], -CLIP, CLIP)
+        tested, found = left[:, num_actions:], plan.directions
+        partners = np.clip(self.rows.inputs[part][:, found.partners], -CLIP, CLIP)
         crossed = (tested[:, :, None] * partners[:, None, :]).reshape(len(left), -1)
         clipped = np.clip(tested, -CLIP, CLIP)
-        even = clipped[:, plan.pairs[0]] * clipped[:, plan.pairs[1]]
-        return np.hstack([crossed, even, np.abs(left[:, :num_actions])])
+        even = clipped[:, found.pairs[0]] * clipped[:, found.pairs[1]]
+        waved = np.clip(self.rows.inputs[part][:, found.waved], -CLIP, CLIP)
+        waves = [wave(frequency * waved) for frequency in FREQUENCIES for wave in (np.sin, np.cos)]
+        return np.hstack([crossed, even, *waves, np.abs(left[:, :num_actions])])
 
     def _second_regressions(self, plans: Sequence[Plan]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Coefficients of the extra columns on each plan's own basis columns, and the spread of what is left."""

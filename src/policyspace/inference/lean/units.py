@@ -19,7 +19,7 @@ CORRELATED = 1.5
 HARMLESS = 1.25
 """Rows are used as they are when dependence makes a score's variance at most so many times larger."""
 
-MOST_LEFT = 1.1
+MOST_LEFT = 1.06
 """Clusters must hold all but this factor of the inflation."""
 
 MOST_LAG = 400
