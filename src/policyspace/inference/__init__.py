@@ -1,1 +1,1 @@
-"""Tests of H_I that hold where Wilks' theorem does not: simulated, split, or valid at every look."""
+"""Which groups does the agent use or control? Tests of supports, and the two rules that decide by them."""

@@ -1,0 +1,156 @@
+"""Functions of the inputs: one table of columns serves every support, as each column knows the inputs it depends on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, pairwise
+
+import numpy as np
+
+from policyspace.inference.lean.rows import Rows
+
+CLIP = 4.0
+"""Inputs are clipped at so many standard deviations before anything but the linear terms is computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns of one kind: z → fn(z), `depends` [q, p] says which inputs each reads."""
+
+    name: str
+    depends: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return self.depends.shape[1]
+
+    def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
+        """[n, p] from standardised inputs [n, q]."""
+        raise NotImplementedError
+
+
+class Linear(Block):
+    """A constant and the inputs themselves."""
+
+    @classmethod
+    def of(cls, num_inputs: int) -> "Linear":
+        """For so many inputs."""
+        return cls("linear", np.hstack([np.zeros((num_inputs, 1), bool), np.eye(num_inputs, dtype=bool)]))
+
+    def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
+        """The constant, then z."""
+        return np.hstack([np.ones((len(z), 1)), z])
+
+
+@dataclass(frozen=True, eq=False)
+class Bumps(Block):
+    """Smooth curves of one input each: its square, its cube and Gaussian bumps at its quantiles."""
+
+    source: np.ndarray
+    centre: np.ndarray
+    width_of: np.ndarray
+    curved: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Rows, num_knots: int) -> "Bumps":
+        """`num_knots` bumps for every input with more than two values."""
+        z = rows.inputs[:: max(1, rows.num // 20_000)]
+        curved = np.flatnonzero(~(rows.constant | rows.two_valued))
+        knots = np.quantile(np.clip(z[:, curved], -CLIP, CLIP), np.linspace(0.02, 0.98, num_knots), axis=0)
+        gaps = np.maximum(np.gradient(knots, axis=0), 0.2) if num_knots > 1 else np.ones_like(knots)
+        source = np.repeat(curved, num_knots)
+        every = np.concatenate([curved, curved, source])
+        depends = np.zeros((rows.inputs.shape[1], len(every)), bool)
+        depends[every, np.arange(len(every))] = True
+        return cls("curves", depends, source, knots.T.ravel(), 1.2 * gaps.T.ravel(), curved)
+
+    def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
+        """Squares, cubes, bumps."""
+        base = clipped[:, self.curved]
+        bumps = clipped[:, self.source] - self.centre
+        bumps /= self.width_of
+        np.exp(-0.5 * bumps**2, out=bumps)
+        return np.hstack([base**2, base**3, bumps])
+
+
+@dataclass(frozen=True, eq=False)
+class Products(Block):
+    """Products of two or of three inputs."""
+
+    factors: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Rows, degree: int, squares: bool) -> "Products":
+        """All products of `degree` inputs; powers only with `squares`, and never of an input with two values."""
+        usable = np.flatnonzero(~rows.constant)
+        kept = []
+        for chosen in combinations_with_replacement(usable.tolist(), degree):
+            repeated = {a for a, b in pairwise(chosen) if a == b}
+            if not repeated or (squares and not rows.two_valued[list(repeated)].any()):
+                kept.append(chosen)
+        factors = np.array(kept, dtype=np.intp).reshape(-1, degree)
+        depends = np.zeros((rows.inputs.shape[1], len(factors)), bool)
+        for position in range(degree):
+            depends[factors[:, position], np.arange(len(factors))] = True
+        name = {2: "squares" if squares else "pairs", 3: "cubes"}[degree]
+        return cls(name, depends, factors)
+
+    def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
+        """One product a column."""
+        out = clipped[:, self.factors[:, 0]]
+        for position in range(1, self.factors.shape[1]):
+            out = out * clipped[:, self.factors[:, position]]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Waves(Block):
+    """Cosines of random directions, each within two or three inputs, so that most survive leaving one input out."""
+
+    slopes: np.ndarray
+    phases: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Rows, num_waves: int, seed: int, name: str) -> "Waves":
+        """`num_waves` random cosines."""
+        rng = np.random.default_rng([seed, num_waves])
+        usable = np.flatnonzero(~rows.constant)
+        slopes = np.zeros((rows.inputs.shape[1], num_waves))
+        for wave in range(num_waves):
+            chosen = rng.permutation(usable)[: min(2 + wave % 2, len(usable))]
+            slopes[chosen, wave] = rng.choice([0.7, 1.3, 2.2]) * rng.standard_normal(len(chosen)) / np.sqrt(len(chosen))
+        return cls(name, slopes != 0, slopes, rng.uniform(0, 2 * np.pi, num_waves))
+
+    def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
+        """One cosine a column."""
+        angle = clipped @ self.slopes
+        angle += self.phases
+        return np.cos(angle, out=angle)
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The columns of several blocks side by side; the first is the constant, then come the inputs themselves."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def depends(self) -> np.ndarray:
+        """Which inputs each column reads [q, P]."""
+        return np.hstack([block.depends for block in self.blocks])
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return sum(block.width for block in self.blocks)
+
+    def columns(self, z: np.ndarray) -> np.ndarray:
+        """The table [n, P]."""
+        clipped = np.clip(z, -CLIP, CLIP)
+        return np.hstack([block.columns(z, clipped) for block in self.blocks])
+
+    def within(self, inputs: Sequence[int]) -> np.ndarray:
+        """The columns that read nothing but these inputs, as a mask [P]."""
+        outside = np.ones(self.depends.shape[0], bool)
+        outside[list(inputs)] = False
+        return np.logical_not(np.any(self.depends[outside], axis=0, keepdims=True))[0]

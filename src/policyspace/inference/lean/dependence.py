@@ -1,0 +1,140 @@
+"""How much rows depend on each other: looked at once for all groups of inputs, from what the regressions leave."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.inference.lean.moments import Projector, chunks
+from policyspace.inference.lean.rows import Rows
+from policyspace.inference.lean.scores import Plan, Scorer
+from policyspace.inference.lean.units import Unit, UnitChoice, autocorrelations, choose_unit, fewest_clusters, ladder
+
+Unitwise = Literal["auto", "rows", "episodes"]
+
+MOST_ROWS = 60_000
+"""Rows in which dependence is looked for: whole episodes, evenly spaced."""
+
+GREEDY_CORRELATION = 0.15
+GREEDY_ACCURACY = 0.97
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is left of the actions given all inputs."""
+
+    explained: float
+    """The share of the actions' variance that the flexible fit explains."""
+    lag_one: float
+    """The correlation of what is left in neighbouring rows of an episode."""
+    sure_accuracy: float
+    """Labels: how often the fitted label is right in the half of the rows where it is surest; 0 for other actions."""
+    greedy: bool
+    """Labels follow nearly without chance from the inputs: scores are then made of misfit, and no promise is made."""
+
+    def sentence(self) -> str:
+        """The numbers in words."""
+        said = (
+            f"the fit explains {self.explained:.0%} of the actions; neighbouring residuals correlate {self.lag_one:.2f}"
+        )
+        if self.greedy:
+            said += (
+                f"; the surest half of the labels is predicted {self.sure_accuracy:.0%} right: an agent that takes its best "
+                "action without chance, for which this test makes no promise"
+            )
+        return said
+
+
+def unit_choices(
+    scorer: Scorer, plans: dict[int, Plan], dependence: Unitwise, significance: float
+) -> tuple[dict[int, UnitChoice], Diagnosis]:
+    """The unit of every tested group, and what was seen of the residuals."""
+    if dependence not in ("auto", "rows", "episodes"):
+        raise InputError(f"dependence must be 'auto', 'rows' or 'episodes', and is '{dependence}'.")
+    rows = scorer.rows
+    used = _looked_at(rows)
+    tested, residuals = _left(scorer, plans, used)
+    diagnosis = _diagnose(scorer, used, residuals)
+    fewest = fewest_clusters(len(plans), significance)
+    if diagnosis.greedy and dependence == "auto":
+        return {group: UnitChoice(None, diagnosis.sentence()) for group in plans}, diagnosis
+    if dependence != "auto":
+        forced = _forced(rows, dependence, fewest)
+        return dict.fromkeys(plans, forced), diagnosis
+    units = ladder(rows, fewest)
+    if rows.subject is not None:
+        choice = UnitChoice(units[0], "subjects were named") if units else _too_few("subjects", fewest)
+        return dict.fromkeys(plans, choice), diagnosis
+    residuals = residuals / np.maximum(np.sqrt((residuals**2).mean(axis=0)), 1e-300)
+    return {
+        group: choose_unit(units, tested[group], residuals, rows, used)
+        if tested[group].shape[1]
+        else UnitChoice(None, "")
+        for group in plans
+    }, diagnosis
+
+
+def _forced(rows: Rows, dependence: Unitwise, fewest: int) -> UnitChoice:
+    if dependence == "rows":
+        return UnitChoice(Unit("rows", 1, np.arange(rows.num)), "asked for")
+    codes = rows.episode if rows.subject is None else rows.subject
+    name = "episodes" if rows.subject is None else "subjects"
+    unit = Unit(name, max(2.0, rows.num / (codes[-1] + 1)), codes)
+    return UnitChoice(unit, "asked for") if unit.num >= fewest else _too_few(name, fewest)
+
+
+def _too_few(name: str, fewest: int) -> UnitChoice:
+    return UnitChoice(None, f"there are fewer than {fewest} {name}, too few for any promise")
+
+
+def _looked_at(rows: Rows) -> np.ndarray:
+    """Rows of whole episodes, evenly spaced; the first rows where there are no episodes."""
+    if rows.num <= MOST_ROWS:
+        return np.arange(rows.num)
+    num_episodes = int(rows.episode[-1]) + 1
+    if num_episodes < 10:
+        return np.arange(MOST_ROWS)
+    step = int(np.ceil(rows.num / MOST_ROWS))
+    return np.flatnonzero(rows.episode % step == 0)
+
+
+def _left(scorer: Scorer, plans: dict[int, Plan], used: np.ndarray) -> tuple[dict[int, np.ndarray], np.ndarray]:
+    """What is left of each group given the others, and of the actions given everything, at the rows looked at."""
+    num_actions = scorer.cross.shape[1]
+    everything = Projector(scorer.gram, np.ones(scorer.basis.width, bool)).coefficients(scorer.cross)
+    slopes = np.hstack([everything] + [plan.slopes[:, num_actions:] for plan in plans.values()])
+    columns = np.concatenate([plan.tested for plan in plans.values()])
+    spread = np.concatenate([plan.spread[num_actions:] for plan in plans.values()])
+    left = np.empty((len(used), slopes.shape[1]))
+    for part in chunks(len(used)):
+        z = scorer.rows.inputs[used[part]]
+        seen = np.hstack([scorer.rows.actions[used[part]], z[:, columns]])
+        left[part] = seen - scorer.basis.columns(z) @ slopes
+    left[:, num_actions:] /= spread
+    tested, at = {}, num_actions
+    for group, plan in plans.items():
+        tested[group] = left[:, at : at + len(plan.tested)]
+        at += len(plan.tested)
+    return tested, left[:, :num_actions]
+
+
+def _diagnose(scorer: Scorer, used: np.ndarray, residuals: np.ndarray) -> Diagnosis:
+    rows = scorer.rows
+    explained = 1 - float((residuals**2).mean() / (rows.actions[used] ** 2).mean())
+    found, _ = autocorrelations(residuals, rows.episode[used], 1)
+    lag_one = float(found[0].mean()) if len(found) else 0.0
+    accuracy = 0.0
+    if rows.discrete:
+        # Indicators of all labels but the commonest, whose own indicator is one minus their sum.
+        seen, guess = rows.actions[used] * rows.label_spread, (rows.actions[used] - residuals) * rows.label_spread
+        low = seen.min(axis=0)
+        seen, guess = seen - low, guess - low
+        seen = np.hstack([1 - seen.sum(axis=1, keepdims=True), seen])
+        guess = np.hstack([1 - guess.sum(axis=1, keepdims=True), guess])
+        ranked = np.sort(guess, axis=1)
+        margin = ranked[:, -1] - ranked[:, -2]
+        right = seen.argmax(axis=1) == guess.argmax(axis=1)
+        accuracy = float(right[margin >= np.median(margin)].mean())
+    greedy = rows.discrete and accuracy > GREEDY_ACCURACY and lag_one > GREEDY_CORRELATION
+    return Diagnosis(explained, lag_one, accuracy, greedy)

@@ -1,0 +1,28 @@
+"""How much the agent's behaviour hangs on an input: what changes when the other inputs' guess of it takes its place."""
+
+import numpy as np
+
+from policyspace.inference.lean.moments import Projector
+from policyspace.inference.lean.scores import Scorer
+
+SAMPLE = 4000
+"""Rows on which the change is averaged."""
+
+
+def effect_of(scorer: Scorer, kept: list[int], tested: list[int]) -> float:
+    """The mean absolute change of the fitted action: of probabilities for labels, in standard deviations otherwise.
+
+    For labels it is half the summed change of all probabilities (the share of decisions that changes).
+    """
+    rows, basis = scorer.rows, scorer.basis
+    used = np.unique(np.linspace(0, rows.num - 1, min(rows.num, SAMPLE)).astype(np.intp))
+    everything = Projector(scorer.gram, np.ones(basis.width, bool)).coefficients(scorer.cross)
+    guess = Projector(scorer.gram, basis.within(kept)).coefficients(scorer.gram[:, 1 + np.array(tested)])
+    table = basis.columns(rows.inputs[used])
+    replaced = rows.inputs[used].copy()
+    replaced[:, tested] = table @ guess
+    change = (table - basis.columns(replaced)) @ everything
+    if not rows.discrete:
+        return float(np.abs(change).mean())
+    change = change * rows.label_spread
+    return float((np.abs(change).sum(axis=1) + np.abs(change.sum(axis=1))).mean() / 2)

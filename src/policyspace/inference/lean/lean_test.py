@@ -1,0 +1,164 @@
+"""Does the agent use these inputs? Answered by regressions of actions and inputs on the rest, without a policy model."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from policyspace.errors import InputError
+from policyspace.inference.lean.dependence import Unitwise, unit_choices
+from policyspace.inference.lean.effects import effect_of
+from policyspace.inference.lean.evidence import flip_p_value, log_evidence
+from policyspace.inference.lean.leverage import shrink_factor
+from policyspace.inference.lean.moments import moments
+from policyspace.inference.lean.nuisance import choose_family
+from policyspace.inference.lean.rows import checked_rows
+from policyspace.inference.lean.scores import ClusterScores, Plan, Scorer
+from policyspace.inference.lean.units import UnitChoice, merged
+
+Support = frozenset[int]
+
+
+@dataclass(frozen=True)
+class LeanResult:
+    """One hypothesis: given the groups in `support`, the agent uses none of the others."""
+
+    support: Support
+    log_evidence: float
+    """log of the mixture statistic E: an e-value where `by_flips` is false, else the statistic whose signs were flipped."""
+    p_value: float
+    """min(1, 1/E) for independent rows, the share of sign flips of clusters for dependent ones."""
+    degrees: int
+    """Directions in which use was looked for, times the columns of the action."""
+    by_flips: bool
+    unit: str
+    num_clusters: int
+    promise: bool
+    """False where nothing can be said: p = 1 then means that nothing was tested."""
+    note: str = ""
+
+
+class LeanTest:
+    """Tests of supports (groups that are kept; the others are tested) on one data set."""
+
+    def __init__(
+        self,
+        features: np.ndarray,
+        actions: np.ndarray,
+        groups: Sequence[tuple[int, ...]],
+        num_labels: int | None = None,
+        episodes: np.ndarray | None = None,
+        subjects: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        always: Iterable[int] = (),
+        dependence: Unitwise = "auto",
+        significance: float = 0.05,
+        seed: int = 0,
+    ) -> None:
+        """`groups` of columns; those `always` used (by number) are kept in every support."""
+        self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights)
+        self.groups = [tuple(group) for group in groups]
+        if sorted(i for group in self.groups for i in group) != list(range(self.rows.inputs.shape[1])):
+            raise InputError("every column of the features must be in exactly one group: check the groups' columns.")
+        self.always = frozenset(always)
+        self.tested = [group for group in range(len(self.groups)) if group not in self.always]
+        self.significance, self._seed = significance, seed
+        self.family = choose_family(self.rows, seed)
+        self._scorer = Scorer(self.rows, self.family.basis, moments(self.family.basis, self.rows)[0])
+        self._plans: dict[Support, Plan] = {}
+        self._known: dict[Support, LeanResult] = {}
+        choices, self.diagnosis = unit_choices(
+            self._scorer, {g: self._plan(self._all_but(g)) for g in self.tested}, dependence, significance
+        )
+        self.units: dict[int, UnitChoice] = choices
+
+    def test(self, support: Support) -> LeanResult:
+        """One support."""
+        return self.test_many([support])[0]
+
+    def one_out(self) -> dict[int, LeanResult]:
+        """For every tested group, the hypothesis that it alone is not used."""
+        found = self.test_many([self._all_but(group) for group in self.tested])
+        return dict(zip(self.tested, found, strict=True))
+
+    def test_many(self, supports: Sequence[Support]) -> list[LeanResult]:
+        """Several supports in few passes over the rows."""
+        full = [support | self.always for support in supports]
+        new = [support for support in dict.fromkeys(full) if support not in self._known]
+        scored: list[tuple[Support, Plan, UnitChoice, np.ndarray]] = []
+        for support in new:
+            plan, choice = self._plan(support), self._unit(support)
+            if len(plan.tested) == 0:
+                self._known[support] = self._nothing(support, "the kept inputs determine the tested ones", True)
+            elif choice.unit is None:
+                self._known[support] = self._nothing(support, choice.reason, False)
+            else:
+                scored.append((support, plan, choice, merged(choice.unit)))
+        sums = self._scorer.cluster_scores([plan for _, plan, _, _ in scored], [codes for _, _, _, codes in scored])
+        for (support, plan, choice, codes), clusters in zip(scored, sums, strict=True):
+            self._known[support] = self._judge(support, plan, choice, codes, clusters)
+        return [self._known[support] for support in full]
+
+    def local_p_values(self, supports: Sequence[Support]) -> list[float]:
+        """For closed testing: each support together with the one-out tests of what it leaves out.
+
+        If H_I is true so are all of them. E-values are averaged with weights ½ and ½/|J|, p-values divided by these.
+        """
+        single = self.one_out()
+        found = self.test_many(supports)
+        return [self._local(result, single) for result in found]
+
+    def effect(self, group: int) -> float:
+        """How much the fitted action changes when the others' guess replaces the group (see `effects`)."""
+        kept = self._columns(self._all_but(group))
+        return effect_of(self._scorer, kept, list(self.groups[group]))
+
+    def _local(self, result: LeanResult, single: dict[int, LeanResult]) -> float:
+        outside = [group for group in self.tested if group not in result.support]
+        weighted = [(result, 0.5)] + [(single[group], 0.5 / len(outside)) for group in outside]
+        if len(outside) == 1:
+            weighted = [(result, 1.0)]
+        logs = [r.log_evidence + np.log(w) for r, w in weighted if not r.by_flips and r.promise]
+        shares = [r.p_value / w for r, w in weighted if r.by_flips]
+        by_evidence = float(np.exp(-np.logaddexp.reduce(logs))) if logs else 1.0
+        return min([1.0, by_evidence, *shares])
+
+    def _all_but(self, group: int) -> Support:
+        return frozenset(range(len(self.groups))) - {group}
+
+    def _columns(self, groups: Iterable[int]) -> list[int]:
+        return sorted(column for group in groups for column in self.groups[group])
+
+    def _plan(self, support: Support) -> Plan:
+        if support not in self._plans:
+            outside = [group for group in range(len(self.groups)) if group not in support]
+            self._plans[support] = self._scorer.plan(self._columns(support), self._columns(outside))
+        return self._plans[support]
+
+    def _unit(self, support: Support) -> UnitChoice:
+        """The coarsest unit of the groups that are tested."""
+        choices = [self.units[group] for group in self.tested if group not in support]
+        if not choices:
+            return UnitChoice(None, "nothing is tested")
+        return max(choices, key=lambda choice: np.inf if choice.unit is None else 1 / choice.unit.num)
+
+    def _judge(
+        self, support: Support, plan: Plan, choice: UnitChoice, codes: np.ndarray, clusters: ClusterScores
+    ) -> LeanResult:
+        assert choice.unit is not None
+        by_flips = choice.unit.length > 1
+        if by_flips:
+            shrink = shrink_factor(self._scorer, plan, codes)
+            most = int(max(999, np.ceil(8 * len(self.tested) / self.significance) - 1))
+            p_value, log_e = flip_p_value(clusters.sums, clusters.major, shrink, most, self._seed)
+        else:
+            left = self.rows.num - clusters.num_regressors
+            log_e = log_evidence(clusters.sums, clusters.major, self.rows.num / max(left, 1))
+            p_value = float(np.exp(-max(log_e, 0.0)))
+        degrees = clusters.sums.shape[1]
+        return LeanResult(
+            support, log_e, p_value, degrees, by_flips, choice.unit.name, choice.unit.num, True, choice.reason
+        )
+
+    def _nothing(self, support: Support, why: str, promise: bool) -> LeanResult:
+        return LeanResult(support, 0.0, 1.0, 0, False, "none", 0, promise, why)

@@ -1,0 +1,136 @@
+"""What the test reads: checked inputs and actions in the order of time, standardised, with their episodes and subjects."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policyspace.errors import InputError
+
+MOST_LABELS = 40
+"""Only so many of the most frequent labels get an indicator of their own."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows sorted by subject, then episode, each in the order given.
+
+    `inputs` [n, q] have mean 0 and spread 1 (constant ones are all zero); `actions` [n, k] likewise: continuous actions
+    as they are, labels as indicators. Rows of one episode or subject are neighbours.
+    """
+
+    inputs: np.ndarray
+    actions: np.ndarray
+    episode: np.ndarray
+    subject: np.ndarray | None
+    constant: np.ndarray
+    two_valued: np.ndarray
+    discrete: bool
+    has_episodes: bool
+    label_spread: np.ndarray
+    """What one unit of each column of `actions` is in the action's own units [k]."""
+
+    @property
+    def num(self) -> int:
+        """The number of rows."""
+        return len(self.inputs)
+
+
+def checked_rows(
+    features: np.ndarray,
+    actions: np.ndarray,
+    num_labels: int | None = None,
+    episodes: np.ndarray | None = None,
+    subjects: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> Rows:
+    """Check everything that was handed in, sort it and standardise it."""
+    features = np.asarray(features, dtype=np.float64)
+    if features.ndim != 2:
+        raise InputError(f"features must be a table [rows, inputs], and have {features.ndim} dimensions: reshape them.")
+    num, width = features.shape
+    if weights is not None and not np.all(np.asarray(weights) == 1):
+        raise InputError(
+            "the lean test takes rows one by one and cannot weigh them, and weights other than 1 were given: repeat rows "
+            "that stand for several, or use --test wilks."
+        )
+    if width == 0 or num < 20 or num < 2 * (width + 2):
+        raise InputError(
+            f"the lean test needs at least 20 rows and two rows an input, and found {num} rows of {width} inputs: "
+            "record more rows or name fewer inputs."
+        )
+    if not np.isfinite(features).all():
+        raise InputError("features must be finite numbers, and some are missing or infinite: drop those rows first.")
+    order = _order(num, episodes, subjects)
+    numbers, spread = _action_columns(np.asarray(actions), num, num_labels)
+    centred = features[order]
+    del features
+    shift = centred.mean(axis=0)
+    size = np.abs(centred).max(axis=0)
+    centred -= shift
+    scale = np.sqrt(np.einsum("ij,ij->j", centred, centred) / num)
+    constant = scale <= 1e-12 * np.maximum(size, 1e-300)
+    centred /= np.where(constant, 1.0, scale)
+    centred[:, constant] = 0.0
+    low, high = centred.min(axis=0), centred.max(axis=0)
+    two_valued = np.array([bool(np.all((c == a) | (c == b))) for c, a, b in zip(centred.T, low, high, strict=True)])
+    return Rows(
+        inputs=centred,
+        actions=numbers[order],
+        episode=np.zeros(num, dtype=np.intp) if episodes is None else _runs(np.asarray(episodes)[order]),
+        subject=None if subjects is None else _runs(np.asarray(subjects)[order]),
+        constant=constant,
+        two_valued=two_valued,
+        discrete=num_labels is not None,
+        has_episodes=episodes is not None,
+        label_spread=spread,
+    )
+
+
+def _order(num: int, episodes: np.ndarray | None, subjects: np.ndarray | None) -> np.ndarray:
+    keys = []
+    for name, codes in (("episodes", episodes), ("subjects", subjects)):
+        if codes is None:
+            continue
+        if np.shape(codes) != (num,):
+            raise InputError(f"{name} must be one code a row ({num}), and have shape {np.shape(codes)}: give one each.")
+        keys.append(np.asarray(codes))
+    return np.lexsort(tuple(keys)) if keys else np.arange(num)
+
+
+def _runs(codes: np.ndarray) -> np.ndarray:
+    """0, 1, 2, … for the runs of equal codes."""
+    return np.concatenate([[0], np.cumsum(codes[1:] != codes[:-1])]).astype(np.intp)
+
+
+def _action_columns(actions: np.ndarray, num: int, num_labels: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised columns [n, k] and the spread of each."""
+    if len(actions) != num:
+        raise InputError(f"there must be one action a row, and there are {len(actions)} for {num} rows.")
+    if num_labels is None:
+        columns = np.asarray(actions, dtype=np.float64).reshape(num, -1)
+        if not np.isfinite(columns).all():
+            raise InputError("actions must be finite numbers, and some are missing or infinite: drop those rows first.")
+    else:
+        columns = _indicators(actions, num_labels)
+    columns = columns - columns.mean(axis=0)
+    spread = np.sqrt((columns**2).mean(axis=0))
+    varies = spread > 1e-12 * np.maximum(np.abs(columns).max(axis=0, initial=0.0), 1e-300)
+    if not varies.any():
+        raise InputError(
+            "the agent takes one and the same action in every row: nothing can be said about what it uses."
+        )
+    return columns[:, varies] / spread[varies], spread[varies]
+
+
+def _indicators(actions: np.ndarray, num_labels: int) -> np.ndarray:
+    """One column a label without the most frequent one."""
+    labels = actions.reshape(-1)
+    if labels.size != len(actions) or not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(
+            f"discrete actions must be one whole-number code a row, and are {actions.dtype} of shape {actions.shape}."
+        )
+    if labels.min() < 0 or labels.max() >= num_labels:
+        raise InputError(f"labels must be 0 to {num_labels - 1}, and range from {labels.min()} to {labels.max()}.")
+    counts = np.bincount(labels, minlength=num_labels)
+    frequent = [label for label in np.argsort(-counts, kind="stable")[1 : 1 + MOST_LABELS] if counts[label]]
+    return (labels[:, None] == np.array(sorted(frequent), dtype=labels.dtype)).astype(np.float64)

@@ -1,0 +1,91 @@
+"""Regressions from sums of products are those of explicit least squares."""
+
+import numpy as np
+import pytest
+
+from policyspace.inference.lean.bases import Basis, Bumps, Linear, Products, Waves
+from policyspace.inference.lean.moments import Projector, moments
+from policyspace.inference.lean.nuisance import _folds, _held_out_error, choose_family
+from policyspace.inference.lean.rows import Rows, checked_rows
+
+
+def some_rows(num: int = 300, seed: int = 1, wiggle: float = 0.0) -> Rows:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((num, 4))
+    x[:, 3] = x[:, 3] > 0
+    action = x[:, 0] + wiggle * np.sin(4 * x[:, 1]) + 0.3 * rng.standard_normal(num)
+    return checked_rows(x, action, episodes=np.arange(num) // 10)
+
+
+def every_block(rows: Rows) -> Basis:
+    return Basis(
+        (
+            Linear.of(4),
+            Bumps.of(rows, 3),
+            Products.of(rows, 2, squares=False),
+            Products.of(rows, 3, squares=True),
+            Waves.of(rows, 12, 0, "waves"),
+        )
+    )
+
+
+def test_columns_within_a_support_do_not_read_the_other_inputs():
+    rows = some_rows()
+    basis = every_block(rows)
+    changed = rows.inputs.copy()
+    changed[:, [1, 3]] += 0.7
+    same = np.all(basis.columns(rows.inputs) == basis.columns(changed), axis=0)
+    assert np.array_equal(same, basis.within([0, 2]))
+    assert 0 < same.sum() < basis.width
+
+
+def test_products_hold_every_monomial_once_and_no_power_of_a_two_valued_input():
+    rows = some_rows()
+    factors = [tuple(row) for row in Products.of(rows, 3, squares=True).factors]
+    wanted = [(a, b, c) for a in range(4) for b in range(a, 4) for c in range(b, 4) if (a, b, c).count(3) < 2]
+    assert factors == wanted
+
+
+@pytest.mark.parametrize("kept", [[0, 1, 2, 3], [0, 2], [3], []])
+def test_gram_blocks_give_least_squares(kept):
+    rows = some_rows()
+    basis = every_block(rows)
+    sums = moments(basis, rows)[0]
+    mask = basis.within(kept)
+    slopes = Projector(sums[: basis.width, : basis.width], mask).coefficients(sums[: basis.width, basis.width :])
+    table = basis.columns(rows.inputs)
+    explicit, *_ = np.linalg.lstsq(table[:, mask], rows.actions, rcond=None)
+    assert np.all(slopes[~mask] == 0)
+    best = np.sum((rows.actions - table[:, mask] @ explicit) ** 2)
+    assert np.sum((rows.actions - table @ slopes) ** 2) == pytest.approx(best, rel=1e-4)
+
+
+def test_repeated_and_empty_columns_do_no_harm():
+    rng = np.random.default_rng(0)
+    table = np.hstack([np.ones((50, 1)), rng.standard_normal((50, 2))])
+    table = np.hstack([table, table[:, 1:2], np.zeros((50, 1))])
+    target = rng.standard_normal((50, 1))
+    slopes = Projector(table.T @ table, np.ones(5, bool)).coefficients(table.T @ target)
+    explicit = table[:, :3] @ np.linalg.lstsq(table[:, :3], target, rcond=None)[0]
+    assert np.allclose(table @ slopes, explicit, atol=1e-6)
+
+
+def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
+    rows = some_rows()
+    basis = Basis((Linear.of(4), Products.of(rows, 2, squares=True)))
+    fold = _folds(rows, seed=3)
+    assert all(len(np.unique(fold[rows.episode == episode])) == 1 for episode in range(30))
+    error = _held_out_error(moments(basis, rows, fold, 5), np.ones(basis.width, bool))
+    table = basis.columns(rows.inputs)
+    explicit = 0.0
+    for held in range(5):
+        slopes, *_ = np.linalg.lstsq(table[fold != held], rows.actions[fold != held], rcond=None)
+        explicit += np.sum((rows.actions[fold == held] - table[fold == held] @ slopes) ** 2)
+    assert error == pytest.approx(explicit / np.sum(rows.actions**2), rel=1e-4)
+
+
+def test_the_family_follows_the_agent_and_the_number_of_rows():
+    assert choose_family(some_rows(2000), 0).name == "linear"
+    assert choose_family(some_rows(2000, wiggle=1.0), 0).name.startswith("fine curves")
+    few = choose_family(some_rows(60, wiggle=1.0), 0)
+    assert few.limited and "few rows" in few.sentence()

@@ -1,0 +1,110 @@
+"""Scores in one pass over the rows are those of explicit regressions of the whole table."""
+
+import numpy as np
+import pytest
+
+from policyspace.inference.lean.bases import Basis, Linear, Products
+from policyspace.inference.lean.leverage import shrink_factor
+from policyspace.inference.lean.moments import moments
+from policyspace.inference.lean.rows import Rows, checked_rows
+from policyspace.inference.lean.scores import FREQUENCIES, Scorer, add_by_cluster
+
+
+def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> Rows:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((num, 4))
+    x[:, 1] += 0.7 * x[:, 0]
+    actions = x @ rng.standard_normal((4, num_actions)) + rng.standard_normal((num, num_actions))
+    return checked_rows(x, actions, episodes=np.arange(num) // 20)
+
+
+def scorer_of(rows: Rows, squares: bool = False) -> Scorer:
+    basis = Basis((Linear.of(4), Products.of(rows, 2, squares=True)) if squares else (Linear.of(4),))
+    return Scorer(rows, basis, moments(basis, rows)[0])
+
+
+def residual(table: np.ndarray, target: np.ndarray) -> np.ndarray:
+    return target - table @ np.linalg.lstsq(table, target, rcond=None)[0]
+
+
+def test_linear_use_is_the_generalised_covariance_measure():
+    # Shah and Peters (2020): T = Σ R_i / √(Σ R_i² − (Σ R_i)²/n), R_i the product of the two regressions' residuals.
+    rows = some_rows(400)
+    scorer = scorer_of(rows)
+    plan = scorer.plan([1, 2, 3], [0])
+    (found,) = scorer.cluster_scores([plan], [np.arange(400)])
+    table = np.column_stack([np.ones(400), rows.inputs[:, 1:]])
+    product = residual(table, rows.actions[:, 0]) * residual(table, rows.inputs[:, 0])
+    expected = product.sum() / np.sqrt(np.sum(product**2) - product.sum() ** 2 / 400)
+    mine = found.sums[:, 0]
+    assert mine.sum() / np.sqrt(np.sum(mine**2) - mine.sum() ** 2 / 400) == pytest.approx(expected, rel=1e-6)
+    assert found.major.sum() == 1 and found.num_regressors == 4
+
+
+def test_every_entry_against_regressions_of_the_whole_table():
+    rows = some_rows(5000, num_actions=2)  # more than one chunk
+    scorer = scorer_of(rows, squares=True)
+    plan = scorer.plan([2, 3], [0, 1])
+    codes = rows.episode
+    (found,) = scorer.cluster_scores([plan], [codes])
+    table = scorer.basis.columns(rows.inputs)[:, scorer.basis.within([2, 3])]
+
+    def unit(columns: np.ndarray) -> np.ndarray:
+        return columns / np.sqrt(np.mean(columns**2, axis=0))
+
+    actions, tested = unit(residual(table, rows.actions)), unit(residual(table, rows.inputs[:, :2]))
+    clipped, partners = np.clip(tested, -3, 3), np.clip(rows.inputs[:, 2:], -3, 3)
+    minor = [tested[:, [j]] * partners[:, [i]] for j in (0, 1) for i in (0, 1)]
+    minor += [clipped[:, [a]] * clipped[:, [b]] for a, b in ((0, 0), (0, 1), (1, 1))]
+    minor += [wave(f * np.clip(rows.inputs[:, :2], -3, 3)) for f in FREQUENCIES for wave in (np.sin, np.cos)]
+    directions = np.hstack([tested, unit(residual(table, np.hstack(minor)))])
+    size = unit(residual(table, np.abs(actions)))
+    expected = [d * a for d in directions.T for a in actions.T] + [d * s for d in tested.T for s in size.T]
+    sums = np.array([np.bincount(codes, weights=column) for column in expected]).T
+    assert found.sums.shape == sums.shape
+    assert np.allclose(found.sums, sums, atol=1e-6)
+    assert found.major.tolist() == [True] * 4 + [False] * (sums.shape[1] - 4)
+
+
+def test_many_supports_in_one_pass_are_each_as_if_alone():
+    rows = some_rows(300)
+    scorer = scorer_of(rows)
+    plans = [scorer.plan([i for i in range(4) if i != j], [j]) for j in range(4)]
+    together = scorer.cluster_scores(plans, [rows.episode] * 4)
+    for plan, scores in zip(plans, together, strict=True):
+        assert np.allclose(scores.sums, scorer.cluster_scores([plan], [rows.episode])[0].sums)
+
+
+def test_an_input_that_the_others_determine_is_not_scored():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((500, 3))
+    rows = checked_rows(np.column_stack([x, x[:, 0] ** 2]), x[:, 0] + rng.standard_normal(500))
+    assert scorer_of(rows, squares=True).plan([0, 1, 2], [3]).tested.tolist() == []
+    assert scorer_of(rows, squares=False).plan([0, 1, 2], [3]).tested.tolist() == [3]
+
+
+def test_sums_by_cluster():
+    codes = np.array([0, 0, 2, 2, 2, 3])
+    values = np.arange(12.0).reshape(6, 2)
+    total = np.ones((4, 2))
+    add_by_cluster(total, codes, values)
+    explicit = np.ones((4, 2))
+    np.add.at(explicit, codes, values)
+    assert np.array_equal(total, explicit)
+
+
+def test_leverage_is_that_of_bell_and_mccaffrey():
+    rows = some_rows(200)
+    scorer = scorer_of(rows, squares=True)
+    plan = scorer.plan([1, 2, 3], [0])
+    table = scorer.basis.columns(rows.inputs)[:, plan.mask]
+    left_action, left_input = residual(table, rows.actions[:, 0]), residual(table, rows.inputs[:, 0])
+    raw = corrected = 0.0
+    for cluster in range(10):
+        inside = rows.episode == cluster
+        hat = table[inside] @ np.linalg.solve(table.T @ table, table[inside].T)
+        values, vectors = np.linalg.eigh(np.eye(20) - hat)
+        adjusted = vectors @ np.diag(values**-0.5) @ vectors.T @ left_action[inside]
+        raw += (left_input[inside] @ left_action[inside]) ** 2
+        corrected += (left_input[inside] @ adjusted) ** 2
+    assert shrink_factor(scorer, plan, rows.episode) == pytest.approx(np.sqrt(raw / corrected), rel=1e-6)
