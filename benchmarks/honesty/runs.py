@@ -13,12 +13,11 @@ import policyspace
 from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.peer import NoAnswer, found_by_statsmodels
 from benchmarks.honesty.scenario import Scenario
-from policyspace.calibrated.choice import TESTS
 from policyspace.errors import InputError
 
 SIGNIFICANCE = 0.05
 PEER = "statsmodels"
-COLUMNS = (*(test for test in ("auto", "lean", "wilks", "universal") if test in TESTS), PEER)
+COLUMNS = ("auto", "lean", "wilks", "universal", PEER)
 
 
 class Task(NamedTuple):
@@ -74,11 +73,12 @@ def _asked(scenario: Scenario, column: str) -> tuple[list[str], bool]:
         scenario.features,
         scenario.actions,
         names=scenario.names,
-        episodes=scenario.clusters,
+        episodes=scenario.episodes,
+        subjects=scenario.subjects,
         test=column,  # type: ignore[arg-type]
         significance=SIGNIFICANCE,
     )
-    return answer.core, getattr(answer, "promise", "") is not None
+    return answer.core, answer.promise is not None
 
 
 class Records:

@@ -12,6 +12,16 @@ COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
 
 
 @dataclass(frozen=True)
+class Assumption:
+    """Something that a promise rests on, and whether the data contradict it."""
+
+    name: str
+    held: bool | None  # None: it could not be checked
+    measure: float | None  # the number behind it, mostly a p-value
+    words: str
+
+
+@dataclass(frozen=True)
 class GroupTest:
     """What the data say about one group; `adjusted_p_value` is already compared with the family-wise significance."""
 
@@ -24,6 +34,8 @@ class GroupTest:
     verdict: str  # "controlled", "undecided" or "no evidence"
     effect: float  # ‖θ̂_g‖, the size of the estimated weights; infinite under separation
     detectable_effect: float  # the smallest ‖θ_g‖ that would have been found with power 0.8
+    evidence: float = float("nan")  # E, where the test is an e-value
+    behavioural_effect: float = float("nan")  # change of the action when the others' guess replaces the group
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,20 @@ class Identification:
     settings: dict[str, Any]
     parameters: dict[str, list[float]] = field(default_factory=dict)  # θ̂ by row of the weights
     truth: list[str] | None = None
+    promise: str | None = None  # what is promised and under which assumptions; None where nothing is
+    assumptions: list[Assumption] = field(default_factory=list)
+    dependence: str = "rows"  # what was taken as independent: rows, blocks, episodes or subjects
+    left_out: list[str] = field(default_factory=list)  # columns of the file that were not taken as features
+
+    @property
+    def test(self) -> str:
+        """The test that decided."""
+        return str(self.settings["test"])
+
+    @property
+    def test_reason(self) -> str:
+        """Why that test."""
+        return str(self.settings["test_reason"])
 
     @property
     def support(self) -> list[str]:
@@ -69,7 +95,8 @@ class Identification:
         rest = [t.group for t in self.tests if t.verdict == "no evidence"]
         declared = [name for name in self.core if name in self.settings.get("always", ())]
         found = [name for name in self.core if name not in declared]
-        parts = [f"The agent controls {_listed(found)}" if found else "No group is shown to be controlled"]
+        verb, none = ("uses", "used") if self.settings.get("about_features") else ("controls", "controlled")
+        parts = [f"The agent {verb} {_listed(found)}" if found else f"No group is shown to be {none}"]
         if declared:
             parts[0] += f", beside {_listed(declared)} as declared"
         if self.undecided and self.exhaustive:
@@ -90,11 +117,15 @@ class Identification:
                 str(t.degrees_of_freedom),
                 _probability(t.p_value),
                 _probability(t.adjusted_p_value),
-                t.verdict + self._mark(t),
+                self._verdict_in_words(t) + self._mark(t),
                 _effect(t),
             )
             for t in self.tests
         ]
+
+    def _verdict_in_words(self, test: GroupTest) -> str:
+        """Features are used, parameters are controlled."""
+        return "used" if test.verdict == "controlled" and self.settings.get("about_features") else test.verdict
 
     def _mark(self, test: GroupTest) -> str:
         """Where the truth is known, whether the verdict is right."""
@@ -104,15 +135,9 @@ class Identification:
 
     def notes(self) -> list[str]:
         """What must be read with the table: the promise, the supports, the truth, the warnings."""
-        correction, significance = self.settings["correction"], self.settings["significance"]
-        promise = (
-            f"expected share of false discoveries ≤ {significance:g} (Benjamini–Hochberg: not a family-wise guarantee)"
-            if correction == "bh"
-            else f"chance of any false 'controlled' ≤ {significance:g} ({correction})"
-        )
-        lines = [f"{self.num_pairs} pairs, {self.num_parameters} parameters, {self.rule} rule; {promise}."]
-        if self.settings.get("test", "wilks") != "wilks":
-            lines.append(self._test_in_words())
+        parameters = f", {self.num_parameters} parameters" if self.num_parameters else ""
+        lines = [f"{self.num_pairs} pairs{parameters}, {self.rule} rule.", self._test_in_words()]
+        lines.append(f"Promise: {self.promise}" if self.promise else f"No promise is made: {self._why_no_promise()}")
         if len(self.supports) > 1:
             shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]
             more = f" and {len(self.supports) - 10} more" if len(self.supports) > 10 else ""
@@ -135,6 +160,12 @@ class Identification:
         return words + (
             f". Chosen because {settings['test_reason']}." if settings["test_reason"] != "as asked for" else "."
         )
+
+    def _why_no_promise(self) -> str:
+        """The assumptions that the data contradict, in words."""
+        broken = [a.words for a in self.assumptions if a.held is False and a.name in self.settings["assumes"]]
+        advice = "" if self.test == "lean" else " Use --test auto or --test lean."
+        return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:
         table = [COLUMNS, *self.rows()]
@@ -172,6 +203,12 @@ class Identification:
             "parameters": {name: [_plain(v) for v in values] for name, values in self.parameters.items()},
             "truth": self.truth,
             "warnings": self.warnings,
+            "test": self.test,
+            "test_reason": self.test_reason,
+            "promise": self.promise,
+            "assumptions": [vars(assumption) for assumption in self.assumptions],
+            "dependence": self.dependence,
+            "left_out": self.left_out,
             "settings": self.settings,
             "version": self.settings["version"],
         }

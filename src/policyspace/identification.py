@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -11,8 +12,9 @@ from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
 from policyspace.fits.chunks import single_threaded_blas
 from policyspace.inference.answering import answer_of
-from policyspace.inference.choice import TestName, chosen_test
+from policyspace.inference.choice import TestName, choose, support_test
 from policyspace.inference.corrections import CORRECTIONS, Correction
+from policyspace.inference.model_check import check_model
 from policyspace.inference.rules import all_supports, one_at_a_time
 from policyspace.policies import BoltzmannLinear, GaussianLinear, Groups, PolicySpace
 from policyspace.policies.network import GaussianNetwork, NetworkGroups
@@ -133,11 +135,12 @@ def simplified_by(
     seed: int = 0,
 ) -> Identification:
     """Rule 2 from a likelihood that is already made."""
-    special = "Firth's penalty" if likelihood.penalised else ""
-    decider, reason = chosen_test(test, likelihood, demonstrations, significance, seed, special)
+    check = cache(lambda: check_model(likelihood, demonstrations))
+    name, reason = choose(_fixed_by_penalty(test, likelihood.penalised), likelihood, demonstrations, check)
+    decider = support_test(name, likelihood, demonstrations, significance, seed)
     verdicts = one_at_a_time(decider, significance, correction)
-    settings = {"rule": "simplified", "significance": significance, "correction": correction}
-    return answer_of(demonstrations, likelihood, decider, verdicts, settings | {"test_reason": reason})
+    settings = {"rule": "simplified", "significance": significance, "correction": correction, "test_reason": reason}
+    return answer_of(demonstrations, likelihood, decider, verdicts, check(), settings)
 
 
 @single_threaded_blas()
@@ -153,12 +156,24 @@ def combinatorial(
     """Rule 1: all minimal supports, by closed testing or, with `paper_rule`, at δ/2^d with a check of the children."""
     _check_settings("combinatorial", significance, "holm")
     likelihood = likelihood_of(space, demonstrations, firth)
-    special = "the paper's rule" if paper_rule else "Firth's penalty" if firth else ""
-    decider, reason = chosen_test(test, likelihood, demonstrations, significance, seed, special)
+    check = cache(lambda: check_model(likelihood, demonstrations))
+    if paper_rule and test == "auto" and not firth:
+        test = "wilks"
+    name, reason = choose(_fixed_by_penalty(test, firth), likelihood, demonstrations, check)
+    if paper_rule and name not in ("wilks", "firth"):
+        raise InputError(f"the paper's rule belongs to the test 'wilks', found '{name}': leave one of them out.")
+    decider = support_test(name, likelihood, demonstrations, significance, seed)
     verdicts = all_supports(decider, significance, paper_rule)
     correction = "Bonferroni over all supports" if paper_rule else "closed testing"
-    settings = {"rule": "combinatorial", "significance": significance, "correction": correction}
-    return answer_of(demonstrations, likelihood, decider, verdicts, settings | {"test_reason": reason})
+    settings = {"rule": "combinatorial", "significance": significance, "correction": correction, "test_reason": reason}
+    return answer_of(demonstrations, likelihood, decider, verdicts, check(), settings)
+
+
+def _fixed_by_penalty(test: str, firth: bool) -> str:
+    """Firth's penalty is a test of its own: no other can be asked for beside it."""
+    if firth and test not in ("auto", "wilks", "firth"):
+        raise InputError(f"Firth's penalty belongs to the test 'firth', found '{test}': leave one of them out.")
+    return "firth" if firth else test
 
 
 def _check_settings(rule: str, significance: float, correction: str) -> None:

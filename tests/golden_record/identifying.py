@@ -38,9 +38,14 @@ RULES = {
 TESTS = ("bootstrap", "universal", "eprocess", "mixture", "wilks")
 
 
+CHECKED = ("test_reason", "promise", "assumptions", "dependence", "left_out")
+"""What an answer says of its assumptions, which are measured by tests of their own."""
+
+
 def answer(made: policyspace.Identification) -> dict[str, Any]:
     """The numbers and verdicts of an answer, without its words."""
     plain = without_words(made.to_dict())
+    plain = {name: value for name, value in plain.items() if name not in CHECKED}
     settings, tests, parameters, eigenvalue = (
         plain.pop(name) for name in ("settings", "tests", "parameters", "smallest_eigenvalue")
     )
@@ -53,11 +58,18 @@ def answer(made: policyspace.Identification) -> dict[str, Any]:
 
 def tested(row: dict[str, Any], determined: bool) -> dict[str, Any]:
     """The test of one group; p-values of statistics that are zero up to rounding are 1 up to its root."""
-    kept = {name: value for name, value in row.items() if name != "group"}
+    kept = {name: value for name, value in row.items() if name not in ("group", "evidence", "behavioural_effect")}
     kept |= {name: 1.0 for name in ("p_value", "adjusted_p_value") if kept[name] > 0.999}
     if not determined:
         del kept["effect"], kept["detectable_effect"]
     return kept
+
+
+def by_likelihood(options: dict[str, Any]) -> dict[str, Any]:
+    """Unless a test is named, the one that needs nothing but the likelihood: which test is chosen is tested elsewhere."""
+    network = options.get("policy") == "network"
+    named = options.get("test", "auto") != "auto" or options.get("firth")
+    return options if named else options | {"test": "universal" if network else "wilks"}
 
 
 def solve(make: Any, options: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -66,7 +78,7 @@ def solve(make: Any, options: dict[str, Any], folder: Path) -> dict[str, Any]:
     if isinstance(features, np.ndarray) and "names" not in options:
         options = options | {"names": [*data.NAMES, "extra"][: features.shape[1]]}
     try:
-        return answer(policyspace.identify(features, actions, **options))
+        return answer(policyspace.identify(features, actions, **by_likelihood(options)))
     except policyspace.InputError:
         return {"refused": True}
 
@@ -95,11 +107,11 @@ def custom_policy() -> tuple[policyspace.CustomPolicy, policyspace.Demonstration
 
 def custom(options: dict[str, Any], folder: Path) -> dict[str, Any]:
     space, demonstrations = custom_policy()
-    return answer(policyspace.identify(demonstrations, policy=space, **options))
+    return answer(policyspace.identify(demonstrations, policy=space, **by_likelihood(options)))
 
 
 def from_frame(discrete: bool, options: dict[str, Any], folder: Path) -> dict[str, Any]:
-    return answer(policyspace.identify(data.frame(discrete), "action", **options))
+    return answer(policyspace.identify(data.frame(discrete), "action", **by_likelihood(options)))
 
 
 def _linear() -> dict[str, Any]:

@@ -32,7 +32,8 @@ class Demonstrations:
     `features` [n, q] has no constant column: the policy space adds it. Discrete `actions` [n] are codes into
     `action_names`, whose last name is the reference action; continuous ones are [n, k], one name a column.
     `weights` [n] multiply the log-likelihood of their rows; `blocks` names the one-hot features of each category;
-    `metadata` is what else a file carried, anything that JSON can hold.
+    `metadata` is what else a file carried, anything that JSON can hold; `subjects` [n] are the people or animals whose
+    rows belong together.
     """
 
     features: np.ndarray
@@ -43,6 +44,7 @@ class Demonstrations:
     weights: np.ndarray | None = None
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    subjects: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         features = as_matrix(self.features, "the features")
@@ -57,13 +59,15 @@ class Demonstrations:
         _check_numbers(features, names, "feature")
         actions, action_names = _actions(self.actions, self.action_names, n)
         episodes = None if self.episodes is None else factorise(self.episodes, "the episodes")
+        subjects = None if self.subjects is None else factorise(self.subjects, "the subjects")
         weights = None if self.weights is None else as_floats(as_vector(self.weights, "the weights"), "the weights")
         _check_length(episodes, n, "episodes")
+        _check_length(subjects, n, "subjects")
         _check_weights(weights, n)
         _check_choice(actions, action_names, weights)
         blocks = {str(name): tuple(inside) for name, inside in self.blocks.items()}
         _check_blocks(blocks, names)
-        values = (features, actions, names, action_names, episodes, weights, blocks, dict(self.metadata))
+        values = (features, actions, names, action_names, episodes, weights, blocks, dict(self.metadata), subjects)
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, _frozen(value) if isinstance(value, np.ndarray) else value)
 
@@ -106,6 +110,7 @@ class Demonstrations:
             None if self.weights is None else self.weights[rows],
             self.blocks,
             self.metadata,
+            None if self.subjects is None else self.subjects[rows],
         )
 
     def without_weights(self, what: str) -> "Demonstrations":

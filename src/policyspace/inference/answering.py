@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from policyspace import __version__
-from policyspace.answer import GroupTest, Identification
+from policyspace.answer import Assumption, GroupTest, Identification
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits import Likelihood
 from policyspace.fits.fisher import Dependence, dependent_groups, detectable_effect, inverse_of, smallest_eigenvalue
 from policyspace.inference.base import SupportTest
+from policyspace.inference.behaviour import behavioural_effects
 from policyspace.inference.rules import Verdicts
 from policyspace.policies import PolicySpace
 
@@ -19,19 +20,21 @@ def answer_of(
     likelihood: Likelihood,
     decider: SupportTest,
     verdicts: Verdicts,
+    assumptions: list[Assumption],
     settings: dict[str, Any],
 ) -> Identification:
     """The answer that a rule's verdicts amount to, with every number behind it."""
     space = likelihood.space
+    assumptions = assumptions + decider.own_assumptions()
     settings = settings | _settings_of(decider, verdicts, likelihood)
     everywhere, undecided, named = _named_verdicts(space, verdicts, settings["significance"])
-    related = dependent_groups(likelihood)
+    promise = promise_of(decider, assumptions, settings)
     return Identification(
         rule=settings["rule"],
         supports=named,
         core=everywhere,
         undecided=undecided,
-        tests=_group_tests(likelihood, verdicts, everywhere, undecided, settings),
+        tests=_group_tests(data, likelihood, decider, verdicts, everywhere, undecided, settings | {"promise": promise}),
         fit=likelihood.full,
         num_pairs=data.num_pairs,
         num_parameters=space.num_parameters,
@@ -40,24 +43,46 @@ def answer_of(
         smallest_eigenvalue=smallest_eigenvalue(likelihood.information()) if likelihood.identifiable else 0.0,
         separated=likelihood.full.separated,
         exhaustive=verdicts.exhaustive,
-        warnings=_warnings(data, space, likelihood, related, settings),
+        warnings=_warnings(data, space, likelihood, dependent_groups(likelihood), settings),
         settings=settings | _described(space, data, likelihood),
         parameters=_parameters(space, likelihood, settings["firth"]),
         truth=_truth(data, space),
+        promise=promise,
+        assumptions=assumptions,
+        dependence=decider.dependence,
+        left_out=[str(name) for name in data.metadata.get("left_out", ())],
     )
+
+
+def promise_of(decider: SupportTest, assumptions: list[Assumption], settings: dict[str, Any]) -> str | None:
+    """What may be promised, by which test, under which assumptions; None where the data contradict one of them."""
+    needed = [a for a in assumptions if a.name in decider.assumes]
+    if settings.get("withheld") or any(a.held is False for a in needed):
+        return None
+    significance, correction = settings["significance"], settings["correction"]
+    word = "used" if settings["about_features"] else "controlled"
+    what = (
+        f"the expected share of false '{word}' is at most {significance:g} (Benjamini–Hochberg: no family-wise guarantee)"
+        if correction == "bh"
+        else f"the chance of any false '{word}' is at most {significance:g} ({correction})"
+    )
+    unchecked = [a.name for a in needed if a.held is None]
+    checked = "this was not checked" if unchecked else "the data do not contradict it"
+    return f"{what}, by the test '{decider.name}', if {decider.condition()}; {checked}."
 
 
 def _settings_of(decider: SupportTest, verdicts: Verdicts, likelihood: Likelihood) -> dict[str, Any]:
     """What the settings must say about the test that decided."""
     found = {
-        "firth": likelihood.penalised,
-        "test": "wilks" if decider.name == "firth" else decider.name,
+        "firth": decider.name == "firth",
+        "test": decider.name,
         "statistic": decider.statistic_name,
+        "test_note": decider.note(),
+        "assumes": list(decider.assumes),
+        "about_features": likelihood.space.group_columns() is not None,
     }
     if decider.simultaneous:
         found["correction"] = "e-values that hold for all supports together"
-    if decider.name not in ("wilks", "firth"):
-        found["test_note"] = decider.note()
     return found | ({"withheld": verdicts.withheld} if verdicts.withheld else {})
 
 
@@ -79,25 +104,35 @@ def _named_verdicts(
 
 
 def _group_tests(
-    likelihood: Likelihood, verdicts: Verdicts, everywhere: list[str], undecided: list[str], settings: dict[str, Any]
+    data: Demonstrations,
+    likelihood: Likelihood,
+    decider: SupportTest,
+    verdicts: Verdicts,
+    everywhere: list[str],
+    undecided: list[str],
+    settings: dict[str, Any],
 ) -> list[GroupTest]:
     """One row of the table for every tested group."""
     space, inverse, diverging = likelihood.space, inverse_of(likelihood), likelihood.diverging
-    # Known for λ alone; and weights of a network that is not identifiable have no size.
-    detects = settings["test"] in ("wilks", "bootstrap") and (likelihood.identifiable or likelihood.design is not None)
+    # Known for λ alone, where its law holds; and weights of a network that is not identifiable have no size.
+    detects = settings["promise"] is not None and settings["test"] in ("wilks", "firth", "bootstrap")
+    detects = detects and (likelihood.identifiable or likelihood.design is not None)
     level = settings["significance"] / max(len(verdicts.tests), 1)
+    changes = behavioural_effects(likelihood, data)
     rows = []
     for g, test in verdicts.tests.items():
         group, indices = space.groups[g], list(space.groups[g].indices)
         verdict = (
             "controlled" if group.name in everywhere else "undecided" if group.name in undecided else "no evidence"
         )
-        effect = float(np.linalg.norm(likelihood.full.theta[indices] - space.fixed[indices]))
+        effect = float(np.linalg.norm(likelihood.full.theta[indices] - space.fixed[indices])) if indices else np.nan
+        change = decider.behavioural_effect(g)
         rows.append(
             GroupTest(
                 group.name, test.statistic, test.degrees_of_freedom, test.p_value, verdicts.adjusted[g],
                 group.name in everywhere, verdict, np.inf if diverging[indices].any() and not settings["firth"] else effect,
                 detectable_effect(likelihood, inverse, group, level) if detects else np.nan,
+                test.evidence, changes.get(g, np.nan) if change is None else change,
             )
         )  # fmt: skip
     return rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policyspace.answer import Assumption
 from policyspace.fits.law import ReferenceLaw
 from policyspace.inference.glr import Test
 from policyspace.policies.base import PolicySpace
@@ -42,6 +43,7 @@ class SupportTest(ABC):
     statistic_name: str  # what the number beside the p-value is
     space: PolicySpace
     law: ReferenceLaw = EvidenceLaw()
+    assumes: tuple[str, ...] = ("form", "noise", "independent rows")  # what its promise rests on
     simultaneous = False  # whether all true H_I keep the level together, so that no correction is due
     monotone = True  # whether the evidence against H_I only grows as I shrinks
     most_searched = 12  # groups whose supports are searched exhaustively
@@ -97,6 +99,31 @@ class SupportTest(ABC):
         """Why no verdict can be given, or nothing."""
         return ""
 
+    @property
+    def dependence(self) -> str:
+        """What is taken as independent of each other: rows, blocks, episodes or subjects."""
+        return "rows"
+
+    def condition(self) -> str:
+        """What must be true for the promise to hold, in words."""
+        return (
+            "the policy is one of the given space, with the noise that it says, and rows are independent decisions given "
+            "their states"
+        )
+
+    def own_assumptions(self) -> list[Assumption]:
+        """What this test assumes beyond the policy space, and whether the data contradict it."""
+        return []
+
+    def behavioural_effect(self, group: int) -> float | None:
+        """How much the action changes when a group is replaced by what the others predict; None: ask the fitted policy."""
+        return None
+
     def note(self) -> str:
         """What a reader must know about these p-values, if anything."""
         return ""
+
+
+def e_value(log_e: float) -> float:
+    """E from its logarithm, cut off where a number could not hold it."""
+    return float(np.exp(min(log_e, 300.0)))

@@ -11,7 +11,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.fits.base import Likelihood
-from policyspace.inference.base import SupportTest
+from policyspace.inference.base import SupportTest, e_value
 from policyspace.inference.glr import Test
 from policyspace.policies.base import Policy, PolicySpace
 from policyspace.policies.groups import Support
@@ -168,7 +168,7 @@ class EProcess(SupportTest):
         """p = min(1, 1/E_T(I)), all supports that are asked for fitted together."""
         values = [self._bettor.log_wealth - fit.log_likelihood for fit in self._after.fit_many(supports)]
         return [
-            Test(s, 2 * e, self.likelihood.degrees_of_freedom(s), float(np.exp(-max(e, 0.0))))
+            Test(s, 2 * e, self.likelihood.degrees_of_freedom(s), float(np.exp(-max(e, 0.0))), e_value(e))
             for s, e in zip(supports, values, strict=True)
         ]
 

@@ -20,6 +20,7 @@ class Test:
     statistic: float
     degrees_of_freedom: int
     p_value: float
+    evidence: float = float("nan")  # E, where the test is an e-value: its mean is at most 1 under the hypothesis
 
 
 def likelihood_ratio(restricted: Fit, full: Fit) -> Test:

@@ -8,7 +8,7 @@ import numpy as np
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Likelihood, LinearLikelihood
-from policyspace.inference.base import SupportTest
+from policyspace.inference.base import SupportTest, e_value
 from policyspace.inference.glr import Test
 from policyspace.policies.groups import Support
 
@@ -60,7 +60,7 @@ class Mixture(SupportTest):
         zeroed = np.flatnonzero(~self.space.free(support))
         degrees = self.likelihood.degrees_of_freedom(support)
         log_e = log_mixture(statistic, self._variance[np.ix_(zeroed, zeroed)], SPREAD)
-        return Test(support, statistic, degrees, float(np.exp(-max(log_e, 0.0))))
+        return Test(support, statistic, degrees, float(np.exp(-max(log_e, 0.0))), e_value(log_e))
 
     def note(self) -> str:
         """What it is."""

@@ -12,7 +12,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.fits.base import Likelihood
-from policyspace.inference.base import SupportTest
+from policyspace.inference.base import SupportTest, e_value
 from policyspace.inference.glr import Test
 from policyspace.policies.groups import Support
 
@@ -102,7 +102,7 @@ class Universal(SupportTest):
     def test_many(self, supports: Sequence[Support]) -> list[Test]:
         """p = min(1, 1/E_I), all supports that are asked for fitted together."""
         return [
-            Test(s, 2 * float(e), self.likelihood.degrees_of_freedom(s), float(np.exp(-max(e, 0.0))))
+            Test(s, 2 * float(e), self.likelihood.degrees_of_freedom(s), float(np.exp(-max(e, 0.0))), e_value(e))
             for s, e in zip(supports, self.log_e(supports), strict=True)
         ]
 

@@ -95,5 +95,8 @@ class WilksTest(SupportTest):
         )
 
     def note(self) -> str:
-        """Firth's penalty, where it is used."""
-        return "likelihood ratio of Firth's penalised likelihood against χ²" if self.likelihood.penalised else ""
+        """Which ratio, which law."""
+        law = {"chi2": "χ²", "F": "the F distribution"}.get(self.law.name, self.law.name)
+        if self.likelihood.penalised:
+            return f"likelihood ratio with Firth's penalty against {law}"
+        return f"likelihood ratio against {law}"

@@ -11,7 +11,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linear_groups
+from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linear_groups, whole_columns
 
 Array = Any  # a NumPy or a JAX array
 Key = Any  # a JAX key or a numpy.random.Generator
@@ -53,6 +53,17 @@ class PolicySpace(ABC):
     def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
         """θ as one list of weights a row, where the policy is linear."""
         return {}
+
+    def group_columns(self) -> dict[int, tuple[int, ...]] | None:
+        """The feature columns of every group, the untested ones too, where groups hold all the weights of their features.
+
+        None where groups are anything else: single parameters, hidden units, outputs.
+        """
+        return None
+
+    def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """The mean action, or the probabilities of all actions but the last, for features [n, q]; None where unknown."""
+        return None
 
     def free(self, support: Support) -> np.ndarray:
         """The mask [d] of the parameters that Θ_I leaves free: groups in I, and those always controlled."""
@@ -139,6 +150,10 @@ class ExponentialFamily(PolicySpace):
     def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
         """The rows of the matrix of weights by name."""
         return dict(zip(self.row_names, self.weights(theta).tolist(), strict=True))
+
+    def group_columns(self) -> dict[int, tuple[int, ...]] | None:
+        """Whole columns of the matrix of weights."""
+        return whole_columns(self.groups, len(self.row_names), len(self.column_names), int(self.intercept))
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -36,6 +36,10 @@ class BoltzmannLinear(ExponentialFamily):
         self.action_names = tuple(actions)
         super().__init__(tuple(features), self.action_names[:-1], groups, tuple(always), fixed, intercept, blocks)
 
+    def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """The probabilities of the first k actions."""
+        return np.asarray(self.cumulant_gradient(self.natural(theta, features)))
+
     def action_statistic(self, actions: Array) -> Array:
         """u(a_i) = e_i, and zero for the reference."""
         xp = actions.__array_namespace__()

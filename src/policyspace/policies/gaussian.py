@@ -44,6 +44,10 @@ class GaussianLinear(ExponentialFamily):
         """The covariance as well."""
         return super().described() | {"covariance": "estimate" if self.estimated else self.covariance.tolist()}
 
+    def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """weights·φ(s)."""
+        return np.asarray(self.natural(theta, features))
+
     def action_statistic(self, actions: Array) -> Array:
         """u(a) = Σ⁻¹a."""
         self._needs_covariance()

@@ -102,6 +102,22 @@ def linear_groups(
     return tuple(resolved), _fixed_values(fixed, members | partition, q * len(rows), resolve)
 
 
+def whole_columns(
+    groups: Sequence[Group], num_rows: int, num_columns: int, num_constants: int
+) -> dict[int, tuple[int, ...]] | None:
+    """The features of each group by number, if every group holds whole columns of the weights [k, q]; groups of what is
+    beyond those weights (biases, later layers) and of the constant have none.
+    """
+    found = {}
+    for number, group in enumerate(groups):
+        inside = [i for i in group.indices if i < num_rows * num_columns]
+        columns = sorted({i % num_columns for i in inside})
+        if len(inside) != len(columns) * num_rows:
+            return None
+        found[number] = tuple(column - num_constants for column in columns if column >= num_constants)
+    return found
+
+
 def _check_names(features: tuple[str, ...], blocks: Mapping[str, Sequence[str]]) -> None:
     names = [*features, *blocks]
     if INTERCEPT in names:

@@ -14,7 +14,7 @@ from policyspace.errors import InputError
 from policyspace.policies.base import Array, Key, PolicySpace
 from policyspace.policies.boltzmann import choose
 from policyspace.policies.gaussian import columns_of_noise, covariance_matrix
-from policyspace.policies.groups import Group, Groups, Support, linear_groups
+from policyspace.policies.groups import Group, Groups, Support, linear_groups, whole_columns
 
 NETWORK = "network"
 """The group of all the parameters that are not tested; like the intercept of a linear policy, always controlled."""
@@ -71,6 +71,11 @@ class Network(PolicySpace):
     def described(self) -> dict[str, Any]:
         """The widths of the hidden layers as well."""
         return super().described() | {"hidden": list(self.hidden)}
+
+    def group_columns(self) -> dict[int, tuple[int, ...]] | None:
+        """Whole columns of the first layer, unless hidden units or outputs are tested."""
+        columns = whole_columns(self.groups, self.sizes[1], self.sizes[0], 0)
+        return columns if columns is not None and all(columns[number] for number in self.tested) else None
 
     def init(self, key: Key, scale: float = 0.01) -> Array:
         """Starting weights and biases, uniform on (−scale, scale)."""
@@ -160,6 +165,10 @@ class GaussianNetwork(Network):
         """The covariance as well."""
         return super().described() | {"covariance": self.covariance.tolist()}
 
+    def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """z_θ(s)."""
+        return np.asarray(self.mean(theta, features))
+
     def mean(self, theta: Array, features: Array) -> Array:
         """E[a|s] = z_θ(s) [..., k]."""
         return self.output(theta, features)
@@ -205,6 +214,12 @@ class BoltzmannNetwork(Network):
             raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions)}.")
         self.action_names = tuple(actions)
         super().__init__(features, self.action_names[:-1], hidden, activation, groups, always, fixed, blocks)
+
+    def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """The probabilities of the first k actions."""
+        logits = np.asarray(self.logits(theta, features))
+        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return (odds / odds.sum(axis=-1, keepdims=True))[..., :-1]
 
     def logits(self, theta: Array, features: Array) -> Array:
         """The k+1 logits (z_1, …, z_k, 0)."""

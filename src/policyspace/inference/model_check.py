@@ -1,0 +1,209 @@
+"""Do the data contradict what a policy space assumes? Its form, its noise, and rows that are independent decisions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import fdtrc, ndtr
+
+from policyspace.answer import Assumption
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.fits.base import Likelihood
+
+MOST_ROWS = 20_000
+"""Rows that are looked at: whole episodes, evenly spaced."""
+
+FORM_LEVEL = 0.05
+NOISE_LEVEL = 0.02
+DEPENDENCE_LEVEL = 0.02
+"""p-values below which an assumption counts as contradicted: lenient, for then a test without assumptions decides."""
+
+LAGS = 4
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """What the fitted policy leaves of the actions, row by row, divided by the noise that it assumes."""
+
+    features: np.ndarray  # [n, q], standardised
+    fitted: np.ndarray  # [n, k], the expected action, standardised
+    values: np.ndarray  # [n, k]
+    episodes: np.ndarray  # [n], one label where the data name none
+    named_episodes: bool
+    dispersion: float  # mean square of the values: 1 where the assumed noise is right
+    noise_is_given: bool
+    discrete: bool
+
+
+def check_model(likelihood: Likelihood, data: Demonstrations) -> list[Assumption]:
+    """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
+    rows = _sampled(data)
+    left = _residuals(likelihood, data, rows)
+    if left is None:
+        words = "this policy cannot say what it expects"
+        return [Assumption(name, None, None, words) for name in ("form", "noise", "independent rows")]
+    of = "" if len(rows) == data.num_pairs else f" (on {len(rows)} of {data.num_pairs} rows, whole episodes)"
+    return [_independence(left, of), _form(left, of), _noise(left, of)]
+
+
+def _sampled(data: Demonstrations) -> np.ndarray:
+    if data.num_pairs <= MOST_ROWS:
+        return np.arange(data.num_pairs)
+    if data.episodes is None or not data.num_episodes or data.num_episodes < 10:
+        return np.arange(MOST_ROWS)
+    step = int(np.ceil(data.num_pairs / MOST_ROWS))
+    rows = np.flatnonzero(data.episodes % step == 0)
+    return rows if len(rows) else np.arange(MOST_ROWS)
+
+
+def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -> Residuals | None:
+    features, space = data.features[rows], likelihood.space
+    expected = space.expected_action(likelihood.full.theta, features)
+    if expected is None:
+        return None
+    if space.discrete:
+        seen = (data.actions[rows][:, None] == np.arange(expected.shape[1])) * 1.0
+        scale = np.sqrt(np.maximum(expected * (1 - expected), 1e-4))
+    else:
+        seen = data.actions[rows]
+        scale = np.sqrt(np.maximum(((seen - expected) ** 2).mean(axis=0), np.finfo(float).tiny))
+    given = not space.discrete and not getattr(space, "estimated", False)
+    values = (seen - expected) / scale
+    dispersion = float((values**2).mean())
+    if given:
+        assumed = np.diag(np.asarray(space.described()["covariance"], dtype=np.float64).reshape(values.shape[1], -1))
+        dispersion = float((((seen - expected) ** 2) / assumed).mean())
+    episodes = np.zeros(len(rows), dtype=np.int64) if data.episodes is None else data.episodes[rows]
+    order = np.argsort(episodes, kind="stable")
+    return Residuals(
+        _standardised(features)[order], _standardised(expected)[order], values[order], episodes[order],
+        data.episodes is not None, dispersion, given, data.discrete,
+    )  # fmt: skip
+
+
+def _form(left: Residuals, of: str) -> Assumption:
+    """Do powers of the inputs or of the fitted action explain what is left?"""
+    x, eta = left.features, left.fitted
+    linear = np.hstack([np.ones((len(x), 1)), x])
+    candidates = [np.hstack([eta**2, eta**3]), x**2]
+    if x.shape[1] <= 20 and len(x) > 20 * x.shape[1] ** 2:
+        first, second = np.triu_indices(x.shape[1], 1)
+        candidates.append(x[:, first] * x[:, second])
+    p = _smallest_p(left.values, linear, candidates)
+    held = p > FORM_LEVEL
+    words = (
+        f"no curvature is seen in what the policy leaves unexplained (p = {p:.2g}){of}"
+        if held
+        else f"powers or products of the inputs explain what the policy leaves over (p = {p:.1e}){of}"
+    )
+    return Assumption("form", held, p, words)
+
+
+def _noise(left: Residuals, of: str) -> Assumption:
+    """Is the spread of the actions what the policy says, and does it not depend on the state?"""
+    if left.discrete:
+        return Assumption("noise", True, None, "labels have no spread beyond their probabilities")
+    x, eta = left.features, left.fitted
+    constant = np.ones((len(x), 1))
+    p = _smallest_p(left.values**2, constant, [np.hstack([eta, eta**2]), np.hstack([x, x**2])])
+    held = p > NOISE_LEVEL
+    words = f"the spread of the actions does not depend on the state (p = {p:.2g}){of}"
+    if not held:
+        words = f"the spread of the actions depends on the state (p = {p:.1e}){of}"
+    if left.noise_is_given:
+        off = 2 * float(ndtr(-abs(left.dispersion - 1) * np.sqrt(left.values.size / 2)))
+        if off <= NOISE_LEVEL:
+            held, p = False, min(p, off)
+            words = (
+                f"the actions spread {left.dispersion:.2f} times as much (in variance) as the given covariance says{of}"
+            )
+    return Assumption("noise", held, p, words)
+
+
+def _independence(left: Residuals, of: str) -> Assumption:
+    """Are neighbouring rows, and rows of one episode, as different from each other as independent decisions are?"""
+    found = [_lag_p(left.values, left.episodes)]
+    scores = np.hstack([left.values, *(left.values * x[:, None] for x in left.features.T)])
+    if left.named_episodes:
+        found.append(_clustered_p(scores, left.episodes))
+    else:
+        blocks = np.arange(len(scores)) // max(25, len(scores) // 200)
+        found.append(_clustered_p(scores, blocks))
+    p = min(1.0, len(found) * min(found))
+    held = p > DEPENDENCE_LEVEL
+    lag = _lag_correlation(left.values, left.episodes)
+    words = (
+        f"what is left of neighbouring rows is uncorrelated ({lag:.2f}; p = {p:.2g}){of}"
+        if held
+        else f"rows are not independent decisions: what is left of neighbouring rows correlates {lag:.2f} (p = {p:.1e}){of}"
+    )
+    return Assumption("independent rows", held, p, words)
+
+
+def _smallest_p(targets: np.ndarray, base: np.ndarray, candidates: list[np.ndarray]) -> float:
+    """F tests of each candidate's columns beside `base`, for every target; the smallest p-value times their number.
+
+    The variance is robust to a spread that depends on the state: rows of the score are squared, not their mean.
+    """
+    p_values = []
+    left = targets - base @ np.linalg.lstsq(base, targets, rcond=None)[0]
+    for columns in candidates:
+        own = columns - base @ np.linalg.lstsq(base, columns, rcond=None)[0]
+        spread = own.std(axis=0)
+        own = own[:, spread > 1e-6] / spread[spread > 1e-6]
+        if own.shape[1] == 0 or len(own) <= base.shape[1] + 2 * own.shape[1]:
+            continue
+        p_values += [_score_p(own * column[:, None]) for column in left.T]
+    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+
+def _score_p(scores: np.ndarray) -> float:
+    """Hotelling's test that the mean of the rows [n, m] is zero."""
+    n = len(scores)
+    total = scores.sum(axis=0)
+    gram = scores.T @ scores
+    rank = int(np.linalg.matrix_rank(gram, hermitian=True))
+    if n <= rank + 1 or not rank:
+        return 1.0
+    share = float(np.clip(total @ np.linalg.pinv(gram, hermitian=True) @ total / n, 0.0, 1 - 1e-12))
+    return float(fdtrc(rank, n - rank, share / (1 - share) * (n - rank) / rank))
+
+
+def _pairs(episodes: np.ndarray, lag: int) -> np.ndarray:
+    return np.flatnonzero(episodes[lag:] == episodes[:-lag])
+
+
+def _lag_correlation(values: np.ndarray, episodes: np.ndarray) -> float:
+    inside = _pairs(episodes, 1)
+    product = (values[inside] * values[inside + 1]).mean() if len(inside) else 0.0
+    return float(product / max((values**2).mean(), np.finfo(float).tiny))
+
+
+def _lag_p(values: np.ndarray, episodes: np.ndarray) -> float:
+    """Products of residuals at distance 1 … LAGS have mean zero where rows are independent decisions."""
+    p_values = []
+    for lag in range(1, LAGS + 1):
+        inside = _pairs(episodes, lag)
+        if len(inside) >= 20:
+            products = (values[inside] * values[inside + lag]).mean(axis=1)
+            z = products.sum() / max(np.sqrt((products**2).sum()), np.finfo(float).tiny)
+            p_values.append(2 * float(ndtr(-abs(z))))
+    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+
+def _clustered_p(scores: np.ndarray, clusters: np.ndarray) -> float:
+    """Sums over clusters vary no more than sums of independent rows: their squares against the sums of squares."""
+    codes, inverse = np.unique(clusters, return_inverse=True)
+    if not 4 <= len(codes) < len(scores):
+        return 1.0
+    sums, squares = (np.zeros((len(codes), scores.shape[1])) for _ in range(2))
+    np.add.at(sums, inverse, scores)
+    np.add.at(squares, inverse, scores**2)
+    excess = sums**2 - squares  # mean zero, row by row of clusters, where rows are independent
+    z = excess.sum(axis=0) / np.maximum(np.sqrt((excess**2).sum(axis=0)), np.finfo(float).tiny)
+    total = excess.sum(axis=0) / np.maximum(squares.sum(axis=0), np.finfo(float).tiny)
+    return float(min(1.0, len(z) * ndtr(-z[total > 0]).min(initial=1.0)))
+
+
+def _standardised(values: np.ndarray) -> np.ndarray:
+    spread = values.std(axis=0)
+    return np.clip((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0), -4.0, 4.0)
