@@ -198,7 +198,7 @@ def test_tables_of_other_tools_read_the_same(suffix, tmp_path):
     assert_same(
         read(path, "move", reference="l"), Demonstrations.from_frame(polars.DataFrame(LOG), "move", reference="l")
     )
-    with pytest.raises(InputError, match=r"--action; the columns are 'speed', 'sky', 'move'"):
+    with pytest.raises(InputError, match=r"--actions; the columns are 'speed', 'sky', 'move'"):
         read(path)
     with pytest.raises(InputError, match=r"no column 'mov': did you mean 'move'\?"):
         read(path, "mov")
@@ -392,7 +392,7 @@ def test_bad_npz(tmp_path):
     refuse("complex", features=x * 1j, actions=a)
     refuse("datetime64", features=x, actions=np.array(["2024-01-01"] * 4, "M8[D]"))
     refuse("shape", features=x, actions=np.ones((4, 2, 2)))
-    refuse("--action; the columns are 'x', 'a'", x=np.ones(4), a=a)
+    refuse("--actions; the columns are 'x', 'a'", x=np.ones(4), a=a)
     refuse("same length", {"action": "a"}, x=np.ones(4), a=a[:3])
     refuse("promises the array 'features'", actions=a, policyspace=header())
     refuse("codes from 0 to 1", features=x[:, :1], actions=a + 1, policyspace=header())
