@@ -53,6 +53,7 @@ def test_older_words_make_the_same_demonstrations(file):
     same(Demonstrations.from_arrays(X, FORCE, names=["speed", "left"]), arrays)
     same(Demonstrations.from_arrays(features=X, actions=FORCE, names=["speed", "left"]), arrays)
     same(Demonstrations.from_arrays(X, FORCE, ["speed", "left"]), arrays)
+    assert Demonstrations.from_arrays(X[:, :1], FORCE, features="speed").names == ("speed",)
 
 
 @pytest.mark.parametrize("call", [identify, plan, assess, Demonstrations.from_arrays, Demonstrations.from_frame, read])

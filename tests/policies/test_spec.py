@@ -57,11 +57,13 @@ SAID = [
      BoltzmannNetwork(NAMES, ("go", "stop"), (4, 2), "relu")),
     (PolicySpec("network", covariance=0.3, groups="hidden"), numbers(),
      GaussianNetwork(NAMES, PEDALS, (8,), 0.3, groups="hidden")),
-    (PolicySpec(groups={"place": ["speed", "left"]}), numbers(), GaussianLinear(NAMES, PEDALS, groups={"place": ["speed", "left"]})),
+    (PolicySpec(groups={"place": ["speed", "left"]}), numbers(),
+     GaussianLinear(NAMES, PEDALS, groups={"place": ["speed", "left"]})),
     (GaussianLinear(covariance=2.0, groups="parameter"), numbers(), GaussianLinear(NAMES, PEDALS, 2.0, "parameter")),
     (BoltzmannLinear(intercept=False), labels(), BoltzmannLinear(NAMES, ("go", "stop"), intercept=False)),
     (GaussianNetwork(hidden=(5,), covariance=0.1), numbers(), GaussianNetwork(NAMES, PEDALS, (5,), 0.1)),
-    (BoltzmannNetwork(hidden=(5,), always=("left",)), labels(), BoltzmannNetwork(NAMES, ("go", "stop"), (5,), always=("left",))),
+    (BoltzmannNetwork(hidden=(5,), always=("left",)), labels(),
+     BoltzmannNetwork(NAMES, ("go", "stop"), (5,), always=("left",))),
 ]  # fmt: skip
 
 
@@ -172,8 +174,16 @@ BOUND = GaussianLinear(NAMES, PEDALS, 1.0)
 
 @pytest.mark.parametrize("policy", [BOUND, GaussianLinear(), PolicySpec("gaussian")])
 @pytest.mark.parametrize(
-    "word", [{"groups": "feature"}, {"always": ["left"]}, {"covariance": 1.0}, {"hidden": (8,)}, {"fixed": 0.0}, {"intercept": True}]
-)  # fmt: skip
+    "word",
+    [
+        {"groups": "feature"},
+        {"always": ["left"]},
+        {"covariance": 1.0},
+        {"hidden": (8,)},
+        {"fixed": 0.0},
+        {"intercept": True},
+    ],
+)
 @pytest.mark.parametrize("call", [identify, policyspace.plan, assess])
 def test_words_beside_an_object_are_refused(policy, word, call):
     with pytest.raises(

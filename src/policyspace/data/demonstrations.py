@@ -138,7 +138,7 @@ class Demonstrations:
         made = cls(
             states,
             array,
-            tuple(features or ()),
+            (features,) if isinstance(features, str) else tuple(features or ()),
             labels,
             episodes,
             weights,
