@@ -7,7 +7,7 @@ import polars
 import pytest
 
 import policyspace
-from policyspace import Demonstrations, InputError, identify, plan, read
+from policyspace import Demonstrations, InputError, Study, identify, plan, read
 from policyspace.data.vocabulary import RENAMED
 from policyspace.theory import assess
 
@@ -69,6 +69,17 @@ def test_words_of_the_plan_and_of_the_policy_are_known_to_plan():
     for given, meant in (("powr", "power"), ("covarance", "covariance"), ("hiden", "hidden")):
         with pytest.raises(InputError, match=f"plan has no argument '{given}': did you mean '{meant}'"):
             plan(X, FORCE, **{given: 1})
+
+
+def test_a_study_takes_the_words_of_its_command_and_the_older_ones(tmp_path):
+    new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
+    here = Study.create(new, "minigolf", attempts=2, episodes=30, configuration={"putter_length": 9.0})
+    there = Study.create(old, "minigolf", num_attempts=2, num_episodes=30, initial={"putter_length": 9.0})
+    assert here.settings == there.settings
+    assert (here.settings["num_attempts"], here.settings["num_episodes"]) == (2, 30)
+    assert here.settings["initial"]["putter_length"] == 9.0
+    with pytest.raises(InputError, match="create has no argument 'atempts': did you mean 'attempts'"):
+        Study.create(tmp_path / "none.sqlite", "minigolf", atempts=2)
 
 
 def test_a_word_and_its_older_form_are_one_too_many():

@@ -7,7 +7,10 @@ from typing import Any, ParamSpec, TypeVar, get_args
 
 from policyspace.errors import InputError, nearest
 
-RENAMED = {"names": "features", "action": "actions", "episode": "episodes", "weight": "weights"}
+RENAMED = {
+    "names": "features", "action": "actions", "episode": "episodes", "weight": "weights",
+    "num_attempts": "attempts", "num_episodes": "episodes", "initial": "configuration",
+}  # fmt: skip
 """Words of earlier versions, which still work, and what they are called now."""
 
 P = ParamSpec("P")
