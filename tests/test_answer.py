@@ -19,12 +19,12 @@ NAMES = ["speed", "<b>left</b>", "a & b"]
 
 @pytest.fixture(scope="module")
 def answer():
-    return identify(X, FORCE, names=NAMES)
+    return identify(X, FORCE, features=NAMES)
 
 
 @pytest.fixture(scope="module")
 def ambiguous():
-    return identify(TWINS, FORCE, names=["left", "right", "radio"], rule="combinatorial")
+    return identify(TWINS, FORCE, features=["left", "right", "radio"], rule="combinatorial")
 
 
 def words(text):
@@ -38,16 +38,16 @@ def test_sentence(answer, ambiguous):
         "No group is shown to be controlled; at least one of left and right is needed, but the data do not say which; "
         "no evidence for radio."
     )
-    both = identify(np.column_stack([TWINS, X[:, 2]]), FORCE + X[:, 2], names=list("abcd"), rule="combinatorial")
+    both = identify(np.column_stack([TWINS, X[:, 2]]), FORCE + X[:, 2], features=list("abcd"), rule="combinatorial")
     assert both.sentence.startswith("The agent controls d; at least one of a and b is needed too, but")
 
 
 def test_what_was_declared_is_not_claimed_as_found():
     """A group that is not tested is not shown to be controlled."""
-    found = identify(X, FORCE, names=list("abc"), always=["c"])
+    found = identify(X, FORCE, features=list("abc"), always=["c"])
     assert found.sentence == "The agent controls a, beside c as declared; no evidence for b."
     assert found.core == ["a", "c"]
-    nothing = identify(X, RNG.normal(size=200), names=list("abc"), always=["a", "b"])
+    nothing = identify(X, RNG.normal(size=200), features=list("abc"), always=["a", "b"])
     assert nothing.sentence == "No group is shown to be controlled, beside a and b as declared; no evidence for c."
 
 
@@ -60,19 +60,19 @@ def test_a_partial_search_claims_no_need(ambiguous):
 
 
 def test_long_lists_are_cut():
-    many = identify(RNG.normal(size=(400, 30)), RNG.normal(size=400), names=[f"s{i}" for i in range(30)])
+    many = identify(RNG.normal(size=(400, 30)), RNG.normal(size=400), features=[f"s{i}" for i in range(30)])
     assert many.sentence.endswith("s8, s9 and 20 more.")
 
 
 def test_screen_and_text_say_the_same(answer, ambiguous, capsys):
-    for result in (answer, ambiguous, identify(X, FORCE > 0, names=NAMES, groups="parameter")):
+    for result in (answer, ambiguous, identify(X, FORCE > 0, features=NAMES, groups="parameter")):
         show(result)
         assert words(capsys.readouterr().out) == words(str(result))
 
 
 def test_single_parameters_keep_their_brackets(capsys):
     labels = np.array(["brake", "coast", "go"])[RNG.integers(0, 3, 200)]
-    show(identify(X, labels, names=["[bold]x", "y[/]", ":smile:"], groups="parameter"))
+    show(identify(X, labels, features=["[bold]x", "y[/]", ":smile:"], groups="parameter"))
     out = capsys.readouterr().out
     for name in ("[bold]x[brake]", "y[/][coast]", ":smile:[brake]"):
         assert name in out
@@ -135,7 +135,14 @@ def test_json(answer, ambiguous):
 
 def test_settings_say_how_the_answer_was_made():
     made = identify(
-        X, FORCE, names=list("abc"), covariance=2.0, always=["b"], fixed={"c": 0.5}, intercept=False, significance=0.01
+        X,
+        FORCE,
+        features=list("abc"),
+        covariance=2.0,
+        always=["b"],
+        fixed={"c": 0.5},
+        intercept=False,
+        significance=0.01,
     ).settings
     assert made["significance"] == 0.01
     assert made["policy"] == "GaussianLinear"
@@ -148,7 +155,7 @@ def test_settings_say_how_the_answer_was_made():
 
 def test_what_is_infinite_is_null():
     """Separated data: the effect diverges, in JSON as null, never as a number."""
-    result = identify(X, np.where(X[:, 0] > 0, "go", "stop"), names=list("abc"))
+    result = identify(X, np.where(X[:, 0] > 0, "go", "stop"), features=list("abc"))
     assert result.separated
     assert result.tests[0].effect == np.inf
     found = json.loads(result.to_json(), parse_constant=lambda text: pytest.fail(f"found {text}"))
@@ -172,7 +179,7 @@ def test_truth_is_told_only_of_the_groups_it_is_about():
 
 
 def test_a_group_is_in_the_answer_exactly_when_its_p_value_says_so():
-    result = identify(X, FORCE, names=list("abc"))
+    result = identify(X, FORCE, features=list("abc"))
     assert [t.rejected for t in result.tests] == [t.adjusted_p_value <= 0.05 for t in result.tests]
     assert result.core == [t.group for t in result.tests if t.verdict == "controlled"]
     assert isinstance(result, Identification)

@@ -65,7 +65,7 @@ def test_the_files_are_seen():
         "policyspace.cli.identify",
         "policyspace.fits.gaussian_fits",
     } <= MODULES.keys()
-    assert "policyspace.data.readers" in ARROWS["policyspace.identification"]  # imported inside a function
+    assert "policyspace.fits.custom_fits" in ARROWS["policyspace.fits"]  # imported inside a function
     assert set(ORDER) == {name.split(".")[1] for name in MODULES if "." in name}
 
 
@@ -137,7 +137,7 @@ def test_help_loads_nothing_heavy(arguments, tmp_path):
 def test_identify_never_loads_jax(rule, tmp_path):
     rows = "\n".join(f"{i % 7},{(i * i) % 11},{'ab'[(i * 3 + i // 5) % 2]}" for i in range(60))
     (tmp_path / "log.csv").write_text(f"x,y,move\n{rows}\n")
-    arguments = ["identify", "log.csv", "--action", "move", "--rule", rule]
+    arguments = ["identify", "log.csv", "--actions", "move", "--rule", rule]
     found = loaded(COMMAND.format(arguments=arguments), tmp_path)
     assert "numpy" in found
     assert found.isdisjoint({"jax", "jaxlib", "optax", "gymnasium", "matplotlib", "pandas"})

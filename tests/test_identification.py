@@ -31,7 +31,7 @@ def choices(n=800, seed=0):
 @pytest.mark.parametrize("paper_rule", [False, True])
 @pytest.mark.parametrize("make", [pairs, choices])
 def test_clear_agents_are_identified_by_both_rules(rule, paper_rule, make):
-    answer = identify(*make(), names=NAMES, rule=rule, paper_rule=paper_rule)
+    answer = identify(*make(), features=NAMES, rule=rule, paper_rule=paper_rule)
     assert answer.support == answer.core == ["speed", "left"]
     assert answer.supports == [["speed", "left"]] and answer.undecided == []
     assert answer.sentence == "The agent controls speed and left; no evidence for right."
@@ -43,9 +43,9 @@ def test_clear_agents_are_identified_by_both_rules(rule, paper_rule, make):
 
 def test_every_number_of_the_table_is_its_own_definition():
     x, y = choices()
-    data = Demonstrations.from_arrays(x, y, names=NAMES)
+    data = Demonstrations.from_arrays(x, y, features=NAMES)
     space = BoltzmannLinear(NAMES, data.action_names)
-    answer = identify(x, y, names=NAMES)
+    answer = identify(x, y, features=NAMES)
     full = fit(space, data)
     assert answer.log_likelihood == pytest.approx(full.log_likelihood, abs=1e-8)
     assert (answer.num_pairs, answer.num_parameters) == (800, 8)
@@ -63,11 +63,11 @@ def test_every_number_of_the_table_is_its_own_definition():
 def test_the_ways_in_lead_to_the_same_answer():
     x, y = choices()
     columns = {name: x[:, j] for j, name in enumerate(NAMES)} | {"act": y}
-    data = Demonstrations.from_arrays(x, y, names=NAMES)
+    data = Demonstrations.from_arrays(x, y, features=NAMES)
     answers = [
-        identify(x, y, names=NAMES),
+        identify(x, y, features=NAMES),
         identify(pl.DataFrame(columns), "act"),
-        identify(pd.DataFrame(columns), "act", names=list(NAMES)),
+        identify(pd.DataFrame(columns), "act", features=list(NAMES)),
         identify(data),
         identify(data, policy=BoltzmannLinear(NAMES, data.action_names)),
         simplified(BoltzmannLinear(NAMES, data.action_names), data),
@@ -77,14 +77,14 @@ def test_the_ways_in_lead_to_the_same_answer():
 
 def test_the_reference_action_changes_parameters_and_no_feature_test():
     x, y = choices()
-    here, there = identify(x, y, names=NAMES), identify(x, y, names=NAMES, reference="go")
+    here, there = identify(x, y, features=NAMES), identify(x, y, features=NAMES, reference="go")
     for a, b in zip(here.tests, there.tests, strict=True):
         assert a.statistic == pytest.approx(b.statistic, abs=1e-6)
     assert list(there.parameters) == ["left", "stay"]
 
 
 def test_single_parameters_say_which_action_uses_which_feature():
-    answer = identify(*choices(3000), names=NAMES, groups="parameter")
+    answer = identify(*choices(3000), features=NAMES, groups="parameter")
     assert answer.core == ["speed[go]", "left[left]"]
 
 
@@ -95,10 +95,10 @@ def test_copies_are_left_to_rule_1():
     warning = (
         "speed and velocity cannot be told apart in this data: Rule 2 will select neither, use Rule 1 (combinatorial)."
     )
-    one = identify(wide, y, names=names)
+    one = identify(wide, y, features=names)
     assert one.warnings == [warning] and one.core == ["left"] and not one.identifiable
     assert one.smallest_eigenvalue == 0.0
-    both = identify(wide, y, names=names, rule="combinatorial")
+    both = identify(wide, y, features=names, rule="combinatorial")
     assert both.supports == [["speed", "left"], ["left", "velocity"]]
     assert (both.core, both.undecided) == (["left"], ["speed", "velocity"])
     assert both.sentence == (
@@ -114,8 +114,8 @@ def test_copies_are_left_to_rule_1():
 @pytest.mark.parametrize("make", [pairs, choices])
 def test_a_constant_feature_changes_nothing_but_a_warning(rule, make):
     x, y = make()
-    plain = identify(x, y, names=NAMES, rule=rule)
-    more = identify(np.column_stack([x, np.full(len(x), 0.1)]), y, names=(*NAMES, "height"), rule=rule)
+    plain = identify(x, y, features=NAMES, rule=rule)
+    more = identify(np.column_stack([x, np.full(len(x), 0.1)]), y, features=(*NAMES, "height"), rule=rule)
     assert more.warnings == [
         "height is constant in this data: it cannot be told apart from the intercept, and says nothing."
     ]
@@ -133,21 +133,21 @@ def test_a_constant_feature_changes_nothing_but_a_warning(rule, make):
 def test_combinations_are_said_and_tested_with_one_threshold():
     x, y = pairs()
     names = (*NAMES, "sum")
-    answer = identify(np.column_stack([x, x[:, 0] + x[:, 1]]), y, names=names, rule="combinatorial")
+    answer = identify(np.column_stack([x, x[:, 0] + x[:, 1]]), y, features=names, rule="combinatorial")
     assert "speed, left and sum are linearly dependent" in answer.warnings[0]
     assert answer.supports == [["speed", "left"], ["speed", "sum"], ["left", "sum"]]
     assert answer.core == [] and answer.undecided == ["speed", "left", "sum"]
 
 
 def test_always_controlled_groups_are_in_every_support_and_untested():
-    answer = identify(*pairs(), names=NAMES, always=("right",), rule="combinatorial")
+    answer = identify(*pairs(), features=NAMES, always=("right",), rule="combinatorial")
     assert answer.core == ["speed", "left", "right"]
     assert [test.group for test in answer.tests] == ["speed", "left"]
 
 
 def test_fixed_values_are_the_hypothesis():
     x, y = pairs(4000)
-    answer = identify(x, y, names=NAMES, fixed={"speed": 0.5}, covariance=1.0)
+    answer = identify(x, y, features=NAMES, fixed={"speed": 0.5}, covariance=1.0)
     assert answer.core == ["left"]
 
 
@@ -178,7 +178,7 @@ def test_json_holds_what_was_promised():
     x, y = choices()
     level = np.zeros((800, 1))
     level[y == "go"] = np.random.default_rng(0).random((np.sum(y == "go"), 1)) < 0.3  # separated: an infinite effect
-    answer = identify(np.hstack([x, level]), y, names=(*NAMES, "door"))
+    answer = identify(np.hstack([x, level]), y, features=(*NAMES, "door"))
     found = json.loads(answer.to_json())
     promised = {
         "supports", "core", "undecided", "tests", "log_likelihood", "num_pairs", "num_parameters", "identifiable",
@@ -193,9 +193,9 @@ def test_json_holds_what_was_promised():
 
 def test_warnings_of_clipped_discrete_looking_and_few_pairs():
     x, y = pairs(300)
-    clipped = identify(x, np.clip(y, -1.0, 1.0), names=NAMES)
+    clipped = identify(x, np.clip(y, -1.0, 1.0), features=NAMES)
     assert sum("clipped at a bound" in w for w in clipped.warnings) == 2
-    whole = identify(x, np.round(np.clip(y, -2, 2)), names=NAMES, policy="gaussian")
+    whole = identify(x, np.round(np.clip(y, -2, 2)), features=NAMES, policy="gaussian")
     assert any("use the Boltzmann policy" in w for w in whole.warnings)
     rng = np.random.default_rng(0)
     few = identify(rng.normal(size=(30, 3)), np.arange(30) % 3)
@@ -204,7 +204,7 @@ def test_warnings_of_clipped_discrete_looking_and_few_pairs():
 
 def test_rich_text_and_html_escape_names():
     x, y = pairs()
-    answer = identify(x, y, names=("<b>", "left", "right"))
+    answer = identify(x, y, features=("<b>", "left", "right"))
     assert "&lt;b&gt;" in answer._repr_html_() and "<b>, " not in answer._repr_html_()
 
 
@@ -224,7 +224,7 @@ def test_rich_text_and_html_escape_names():
 )
 def test_bad_settings_are_said_in_words(settings, found):
     with pytest.raises(InputError, match=found):
-        identify(*pairs(50), names=NAMES, **settings)
+        identify(*pairs(50), features=NAMES, **settings)
 
 
 def test_a_covariance_for_choices_is_refused():
@@ -236,8 +236,8 @@ def test_a_covariance_for_choices_is_refused():
 
 def test_rules_of_a_space_and_demonstrations_are_those_of_identify():
     x, y = pairs()
-    data = Demonstrations.from_arrays(x, y, names=NAMES)
+    data = Demonstrations.from_arrays(x, y, features=NAMES)
     space = GaussianLinear(NAMES, data.action_names, 1.0)
     here = combinatorial(space, data, 0.01)
-    there = identify(x, y, names=NAMES, covariance=1.0, rule="combinatorial", significance=0.01)
+    there = identify(x, y, features=NAMES, covariance=1.0, rule="combinatorial", significance=0.01)
     assert here.to_dict() == there.to_dict()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
     from policyspace.policies.custom import CustomPolicy
     from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
+    from policyspace.policies.spec import PolicySpec
     from policyspace.study import Study
     from policyspace.worlds import make_world
     from policyspace.worlds.agents import learn
@@ -38,6 +39,7 @@ _HOME = {
     "read": "data.readers",
     "write": "data.readers",
     "PolicySpace": "policies",
+    "PolicySpec": "policies.spec",
     "GaussianLinear": "policies",
     "BoltzmannLinear": "policies",
     "GaussianNetwork": "policies.network",
@@ -80,6 +82,7 @@ __all__ = [
     "Identification",
     "InputError",
     "PolicySpace",
+    "PolicySpec",
     "Study",
     "Test",
     "Trajectories",

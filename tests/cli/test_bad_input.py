@@ -68,30 +68,30 @@ def table(*changed, head="x,y,move"):
     return save("\n".join([head, *rows]) + "\n")
 
 
-MOVE = ("--action", "move", "--features", "x,y")
-FORCED = ("--action", "force", "--features", "x,y")
+MOVE = ("--actions", "move", "--features", "x,y")
+FORCED = ("--actions", "force", "--features", "x,y")
 
 OPTIONS = {
-    "no action": ((), "--action", "'x', 'y', 'move'"),
-    "empty action": (("--action", ""), "say which column is the action"),
-    "unknown action": (("--action", "moev"), "no column 'moev'", "did you mean 'move'?"),
-    "unknown feature": (("--action", "move", "--features", "x,fxrce"), "no column 'fxrce'", "did you mean 'force'?"),
-    "far name": (("--action", "qqq"), "valid names are 'x', 'y', 'move', 'force', 'other'."),
-    "no feature": (("--action", "move", "--features", ""), "at least one column"),
-    "bad quotes": (("--action", "a\nb"), "separated by commas"),
-    "unknown episode": ((*MOVE, "--episode", "nope"), "no column 'nope'"),
-    "unknown weight": ((*MOVE, "--weight", "nope"), "no column 'nope'"),
-    "twice a feature": (("--action", "move", "--features", "x,x"), "'x' in two"),
-    "action and feature": (("--action", "move", "--features", "x,move"), "'move' in two"),
-    "weight and feature": ((*MOVE, "--weight", "x"), "'x' in two"),
-    "episode and action": ((*MOVE, "--episode", "move"), "'move' in two"),
-    "negative weight": ((*MOVE, "--weight", "force"), "not negative", "row"),
-    "text weight": (("--action", "force", "--features", "x", "--weight", "move"), "'move' must be numbers", "row 1"),
+    "no action": ((), "--actions", "'x', 'y', 'move'"),
+    "empty action": (("--actions", ""), "say which column is the action"),
+    "unknown action": (("--actions", "moev"), "no column 'moev'", "did you mean 'move'?"),
+    "unknown feature": (("--actions", "move", "--features", "x,fxrce"), "no column 'fxrce'", "did you mean 'force'?"),
+    "far name": (("--actions", "qqq"), "valid names are 'x', 'y', 'move', 'force', 'other'."),
+    "no feature": (("--actions", "move", "--features", ""), "at least one column"),
+    "bad quotes": (("--actions", "a\nb"), "separated by commas"),
+    "unknown episode": ((*MOVE, "--episodes", "nope"), "no column 'nope'"),
+    "unknown weight": ((*MOVE, "--weights", "nope"), "no column 'nope'"),
+    "twice a feature": (("--actions", "move", "--features", "x,x"), "'x' in two"),
+    "action and feature": (("--actions", "move", "--features", "x,move"), "'move' in two"),
+    "weight and feature": ((*MOVE, "--weights", "x"), "'x' in two"),
+    "episode and action": ((*MOVE, "--episodes", "move"), "'move' in two"),
+    "negative weight": ((*MOVE, "--weights", "force"), "not negative", "row"),
+    "text weight": (("--actions", "force", "--features", "x", "--weights", "move"), "'move' must be numbers", "row 1"),
     "policy": ((*MOVE, "--policy", "gauss"), "--policy", "'gauss'"),
     "labels as numbers": ((*MOVE, "--policy", "gaussian"), "'move' must be numbers", "row 1"),
     "numbers as labels": ((*FORCED, "--policy", "boltzmann"), "whole numbers", "row 1"),
-    "two discrete": (("--action", "force,other", "--features", "x", "--policy", "boltzmann"), "one column"),
-    "text among actions": (("--action", "force,move", "--features", "x"), "'move' must be numbers", "'"),
+    "two discrete": (("--actions", "force,other", "--features", "x", "--policy", "boltzmann"), "one column"),
+    "text among actions": (("--actions", "force,move", "--features", "x"), "'move' must be numbers", "'"),
     "rule": ((*MOVE, "--rule", "simple"), "'simple'", "did you mean 'simplified'?"),
     "correction": ((*MOVE, "--correction", "hol"), "'hol'", "did you mean 'holm'?"),
     "two corrections": ((*MOVE, "--paper-rule", "--correction", "bh"), "drop one"),
@@ -119,7 +119,7 @@ OPTIONS = {
     "empty covariance": ((*FORCED, "--covariance", ""), "found ''"),
     "folder as covariance": ((*FORCED, "--covariance", "."), "found '.'"),
     "endless covariance": ((*FORCED, "--covariance", "a" * 5000), "too long"),
-    "parameters without covariance": (("--action", "force,other", "--features", "x", "--groups", "parameter"), "exact"),
+    "parameters without covariance": (("--actions", "force,other", "--features", "x", "--groups", "parameter"), "exact"),
     "json folder missing": ((*MOVE, "--json", "no/such/a.json"), "no/such"),
     "json is a folder": ((*MOVE, "--json", "."), "folder"),
     "json name too long": ((*MOVE, "--json", "a" * 300), "too long"),
@@ -128,12 +128,12 @@ OPTIONS = {
     "plot without suffix": ((*MOVE, "--plot", "a"), "no suffix"),
     "seed": ((*MOVE, "--test", "bootstrap", "--seed", "-1"), "--seed", "-1"),
     "unknown test": ((*MOVE, "--test", "wilk"), "'wilk'", "did you mean 'wilks'?"),
-    "follow without episodes": ((*MOVE, "--follow"), "--episode"),
-    "follow and json": ((*MOVE, "--follow", "--episode", "other", "--json", "-"), "--follow", "--json"),
-    "follow and rule": ((*MOVE, "--follow", "--episode", "other", "--rule", "combinatorial"), "--rule"),
+    "follow without episodes": ((*MOVE, "--follow"), "--episodes"),
+    "follow and json": ((*MOVE, "--follow", "--episodes", "other", "--json", "-"), "--follow", "--json"),
+    "follow and rule": ((*MOVE, "--follow", "--episodes", "other", "--rule", "combinatorial"), "--rule"),
     "wait alone": ((*MOVE, "--wait", "1"), "--wait belongs to --follow"),
-    "no budget": ((*MOVE, "--follow", "--episode", "other", "--budget", "0"), "--budget", "found 0"),
-    "endless wait": ((*MOVE, "--follow", "--episode", "other", "--wait", "nan"), "--wait", "nan"),
+    "no budget": ((*MOVE, "--follow", "--episodes", "other", "--budget", "0"), "--budget", "found 0"),
+    "endless wait": ((*MOVE, "--follow", "--episodes", "other", "--wait", "nan"), "--wait", "nan"),
     "hidden": ((*FORCED, "--policy", "network", "--hidden", "eight"), "'eight'"),
     "groups word": ((*MOVE, "--groups", "features"), "'feature'"),
     "groups missing": ((*MOVE, "--groups", "none.toml"), "none.toml"),
@@ -186,7 +186,7 @@ def test_bad_files(name, run):
     path, content, *expected = FILES[name]
     if content is not None:
         save(content, path)
-    check(run(path, "--action", "move"), *expected)
+    check(run(path, "--actions", "move"), *expected)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".feather", ".arrow", ".npz"])
@@ -216,7 +216,7 @@ CELLS = {
 @pytest.mark.parametrize("name", CELLS)
 def test_bad_cells(name, run):
     cell, *expected = CELLS[name]
-    check(run(table((5, cell)), "--action", "move"), *expected)
+    check(run(table((5, cell)), "--actions", "move"), *expected)
 
 
 def columns(**given):
@@ -225,33 +225,33 @@ def columns(**given):
 
 
 def test_one_action_only(run):
-    check(run(columns(x=X, move=["go"] * N), "--action", "move"), "'go'", "never chooses")
-    check(run(columns(x=X, force=[2.5] * N), "--action", "force"), "2.5", "never chooses")
+    check(run(columns(x=X, move=["go"] * N), "--actions", "move"), "'go'", "never chooses")
+    check(run(columns(x=X, force=[2.5] * N), "--actions", "force"), "2.5", "never chooses")
 
 
 def test_fewer_rows_than_parameters(run):
     few = columns(x=X[:3], y=Y[:3], z=OTHER[:3], move=["go", "stop", "go"])
-    check(run(few, "--action", "move"), "3 rows are fewer than the 4 parameters")
-    check(run(columns(x=X[:2], force=FORCE[:2]), "--action", "force"), "2 rows are too few")
+    check(run(few, "--actions", "move"), "3 rows are fewer than the 4 parameters")
+    check(run(columns(x=X[:2], force=FORCE[:2]), "--actions", "force"), "2 rows are too few")
 
 
 def test_actions_without_noise(run):
     """λ would be a ratio of roundings."""
-    check(run(columns(x=X, force=2 * X + 1), "--action", "force"), "exact linear function")
+    check(run(columns(x=X, force=2 * X + 1), "--actions", "force"), "exact linear function")
     twice = columns(x=X, force=FORCE, again=2 * FORCE)
-    check(run(twice, "--action", "force,again"), "linear functions of one another")
+    check(run(twice, "--actions", "force,again"), "linear functions of one another")
 
 
 @pytest.mark.parametrize("factor", [1e200, 1e-200])
 @pytest.mark.parametrize("action", ["move", "force"])
 def test_values_beyond_the_range_of_squares(factor, action, run):
     file = columns(x=X * factor, y=Y, move=LABEL, force=FORCE)
-    check(run(file, "--action", action, "--features", "x,y"), "'x'", "other units")
-    check(run(columns(x=X, force=FORCE * factor), "--action", "force"), "'force'", "other units")
+    check(run(file, "--actions", action, "--features", "x,y"), "'x'", "other units")
+    check(run(columns(x=X, force=FORCE * factor), "--actions", "force"), "'force'", "other units")
 
 
 def test_too_many_labels(run):
-    check(run(columns(x=np.tile(X, 4), move=np.arange(4 * N)), "--action", "move"), "looks continuous")
+    check(run(columns(x=np.tile(X, 4), move=np.arange(4 * N)), "--actions", "move"), "looks continuous")
 
 
 GROUPS = {
@@ -312,19 +312,19 @@ MATRICES = {
 def test_bad_covariance_files(name, run):
     path, content, *expected = MATRICES[name]
     save(content, path)
-    check(run("log.csv", "--action", "force,other", "--features", "x,y", "--covariance", path), *expected)
+    check(run("log.csv", "--actions", "force,other", "--features", "x,y", "--covariance", path), *expected)
 
 
 @pytest.mark.parametrize("matrix", [np.eye(2) + 1j, np.array([[{}, {}], [{}, {}]], dtype=object)])
 def test_covariance_arrays_that_are_no_numbers(matrix, run):
     np.save("c.npy", matrix, allow_pickle=True)
-    check(run("log.csv", "--action", "force,other", "--features", "x,y", "--covariance", "c.npy"), "numbers")
+    check(run("log.csv", "--actions", "force,other", "--features", "x,y", "--covariance", "c.npy"), "numbers")
 
 
 def test_a_name_cannot_break_the_line_or_the_terminal(run):
     name = "red\x1b[31m\nline"
     polars.DataFrame({name: [np.nan, 1.0], "move": ["a", "b"]}).write_parquet("table.parquet")
-    code, out, err = run("table.parquet", "--action", "move")
+    code, out, err = run("table.parquet", "--actions", "move")
     check((code, out, err), "finite")
     assert "\x1b" not in err
 
@@ -339,7 +339,7 @@ def process(*arguments, **settings):
 
 
 def test_the_entry_point():
-    done = process("identify", "none.csv", "--action", "move")
+    done = process("identify", "none.csv", "--actions", "move")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "policyspace: none.csv: there is no such file: check the path.\n"
 

@@ -26,7 +26,7 @@ FRAME = polars.DataFrame(
     }
 )  # fmt: skip
 NUMBERS = ["speed", "left", "radio"]
-ROLES = ("--action", "move", "--features", "speed,left,radio")
+ROLES = ("--actions", "move", "--features", "speed,left,radio")
 
 
 @pytest.fixture(autouse=True)
@@ -86,30 +86,30 @@ def test_every_format_and_python_agree(answer):
     for name in ("log.parquet", "log.feather", "log.tsv", "log.npz"):
         assert answer(name, *ROLES) == wanted
     assert answer("roles.npz") == wanted
-    assert from_python(FRAME[NUMBERS].to_numpy(), MOVE, names=NUMBERS) == wanted
-    assert from_python(FRAME, "move", names=NUMBERS) == wanted
-    assert from_python(FRAME.to_pandas(), "move", names=NUMBERS) == wanted
-    assert from_python(FRAME.to_arrow(), "move", names=NUMBERS) == wanted
-    assert from_python("log.csv", "move", names=NUMBERS) == wanted
+    assert from_python(FRAME[NUMBERS].to_numpy(), MOVE, features=NUMBERS) == wanted
+    assert from_python(FRAME, "move", features=NUMBERS) == wanted
+    assert from_python(FRAME.to_pandas(), "move", features=NUMBERS) == wanted
+    assert from_python(FRAME.to_arrow(), "move", features=NUMBERS) == wanted
+    assert from_python("log.csv", "move", features=NUMBERS) == wanted
 
 
 def test_several_continuous_actions_agree(answer):
-    roles = ("--action", "steer,gas", "--features", "speed,left,radio")
+    roles = ("--actions", "steer,gas", "--features", "speed,left,radio")
     wanted = answer("log.csv", *roles)
     assert wanted["num_parameters"] == 8
     assert wanted["settings"]["actions"] == ["steer", "gas"]
     FRAME.write_parquet("log.parquet")
     assert answer("log.parquet", *roles) == wanted
-    made = from_python(FRAME, ["steer", "gas"], names=NUMBERS)
+    made = from_python(FRAME, ["steer", "gas"], features=NUMBERS)
     assert made == wanted
-    repeated = ("--action", "steer", "--action", "gas", "--features", "speed,left", "--features", "radio")
+    repeated = ("--actions", "steer", "--actions", "gas", "--features", "speed,left", "--features", "radio")
     assert answer("log.csv", *repeated) == wanted
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".npz"])
 def test_a_file_of_ours_needs_no_options(suffix, answer):
     data = policyspace.Demonstrations.from_frame(
-        FRAME, "move", ["speed", "left", "radio", "road"], episode="episode", weight="count", reference="coast"
+        FRAME, "move", ["speed", "left", "radio", "road"], episodes="episode", weights="count", reference="coast"
     )
     policyspace.write(data, f"ours{suffix}")
     found = answer(f"ours{suffix}")
@@ -137,7 +137,7 @@ def test_a_new_file_replaces_the_old_one(run, folder):
 
 def test_the_printed_answer(run):
     lines = run("log.csv", *ROLES).splitlines()
-    result = policyspace.identify(FRAME, "move", names=NUMBERS)
+    result = policyspace.identify(FRAME, "move", features=NUMBERS)
     assert lines[0] == result.sentence == "The agent controls speed and left; no evidence for radio."
     assert lines[1].split() == ["group", "λ", "df", "p", "adjusted", "p", "verdict", "effect"]
     assert [line.split()[0] for line in lines[2:5]] == NUMBERS
@@ -164,28 +164,28 @@ def test_whole_numbers_are_labels_unless_said_otherwise(answer):
 
 
 def test_a_categorical_column_is_one_group(answer):
-    found = answer("log.csv", "--action", "move", "--features", "speed,road")
+    found = answer("log.csv", "--actions", "move", "--features", "speed,road")
     assert [test["group"] for test in found["tests"]] == ["speed", "road"]
     assert found["tests"][1]["degrees_of_freedom"] == 4  # two of three levels, two of three actions
     by_hand = FRAME.select("speed", dry=ROAD == "dry", icy=ROAD == "icy").to_numpy().astype(float)
-    wanted = from_python(by_hand, MOVE, names=["speed", "dry", "icy"], groups={"road": ["dry", "icy"]})
+    wanted = from_python(by_hand, MOVE, features=["speed", "dry", "icy"], groups={"road": ["dry", "icy"]})
     assert [t["statistic"] for t in found["tests"]] == pytest.approx([t["statistic"] for t in wanted["tests"]])
 
 
 @pytest.mark.parametrize(
-    "roles", [ROLES, ("--action", "steer", "--features", "speed,left,radio"), (*ROLES, "--rule", "combinatorial")]
+    "roles", [ROLES, ("--actions", "steer", "--features", "speed,left,radio"), (*ROLES, "--rule", "combinatorial")]
 )
 def test_a_weight_is_a_number_of_rows(roles, answer):
     repeated = FRAME[np.repeat(np.arange(N), COUNT)]
     repeated.write_csv("repeated.csv")
-    weighted, wanted = answer("log.csv", *roles, "--weight", "count"), answer("repeated.csv", *roles)
+    weighted, wanted = answer("log.csv", *roles, "--weights", "count"), answer("repeated.csv", *roles)
     assert (weighted["num_pairs"], wanted["num_pairs"]) == (N, int(COUNT.sum()))
     same(weighted | {"num_pairs": 0}, wanted | {"num_pairs": 0})
 
 
 def test_features_are_the_other_columns_by_default(answer):
     FRAME[["speed", "left", "move", "episode", "count"]].write_csv("few.csv")
-    found = answer("few.csv", "--action", "move", "--episode", "episode", "--weight", "count")
+    found = answer("few.csv", "--actions", "move", "--episodes", "episode", "--weights", "count")
     assert found["settings"]["features"] == ["speed", "left"]
 
 
@@ -198,7 +198,7 @@ def test_groups_of_single_parameters(answer, run):
 
 def test_groups_from_a_file(answer):
     Path("groups.toml").write_text('always = ["radio"]\n[groups]\ndriving = ["speed", "left"]\n[fixed]\nroad = 0.0\n')
-    found = answer("log.csv", "--action", "move", "--features", "speed,left,radio,road", "--groups", "groups.toml")
+    found = answer("log.csv", "--actions", "move", "--features", "speed,left,radio,road", "--groups", "groups.toml")
     assert [t["group"] for t in found["tests"]] == ["driving", "road"]
     assert found["settings"]["always"] == ["intercept", "radio"]
     assert found["core"][:2] == ["driving", "radio"]
@@ -208,9 +208,9 @@ def test_fixed_values_shift_the_hypothesis(answer):
     """Testing θ_speed = ½ is testing 0 after taking ½·speed off the action."""
     Path("groups.toml").write_text("[fixed]\nspeed = 0.5\n")
     roles = ("--features", "speed,left,radio", "--covariance", "1")
-    found = answer("log.csv", "--action", "steer", *roles, "--groups", "groups.toml")
+    found = answer("log.csv", "--actions", "steer", *roles, "--groups", "groups.toml")
     FRAME.with_columns(steer=polars.col("steer") - 0.5 * polars.col("speed")).write_csv("moved.csv")
-    wanted = answer("moved.csv", "--action", "steer", *roles)
+    wanted = answer("moved.csv", "--actions", "steer", *roles)
     assert [t["statistic"] for t in found["tests"]] == pytest.approx([t["statistic"] for t in wanted["tests"]])
     assert found["settings"]["fixed"] == [0.0, 0.5, 0.0, 0.0]
 
@@ -257,7 +257,7 @@ def test_significance(answer):
 
 
 def test_covariance_in_every_form(answer):
-    roles = ("--action", "steer,gas", "--features", "speed,left,radio", "--covariance")
+    roles = ("--actions", "steer,gas", "--features", "speed,left,radio", "--covariance")
     np.savetxt("c.csv", np.diag([2.0, 3.0]), delimiter=",")
     np.savetxt("c.txt", np.diag([2.0, 3.0]))
     np.save("c.npy", np.diag([2.0, 3.0]))
@@ -286,18 +286,18 @@ def test_no_intercept(answer):
 def test_a_label_for_every_row_has_a_finite_ratio(answer):
     """60 labels played once each: the whole space explains them all, so λ = 2·60·log 60 for the only feature."""
     polars.DataFrame({"x": SPEED[:60], "move": np.arange(60)}).write_csv("once.csv")
-    found = answer("once.csv", "--action", "move")
+    found = answer("once.csv", "--actions", "move")
     assert found["separated"]
     assert found["tests"][0]["statistic"] == pytest.approx(120 * np.log(60), rel=1e-6)
 
 
 def test_constant_and_duplicated_features_are_answered_with_a_warning(answer):
     FRAME.with_columns(flat=polars.lit(5.0)).write_csv("flat.csv")
-    flat = answer("flat.csv", "--action", "move", "--features", "speed,flat")
+    flat = answer("flat.csv", "--actions", "move", "--features", "speed,flat")
     assert flat["core"] == ["speed"]
     assert any("flat is constant" in warning for warning in flat["warnings"])
     FRAME.with_columns(again=polars.col("speed")).write_csv("twins.csv")
-    twins = ("twins.csv", "--action", "move", "--features", "speed,again")
+    twins = ("twins.csv", "--actions", "move", "--features", "speed,again")
     assert any("speed and again cannot be told apart" in warning for warning in answer(*twins)["warnings"])
     both = answer(*twins, "--rule", "combinatorial")
     assert both["supports"] == [["speed"], ["again"]]
@@ -308,7 +308,7 @@ def test_names_with_commas_and_spaces(answer):
     text = FRAME[["speed", "left", "move"]].write_csv().replace("speed,left,move", 'speed, "left, or so" , move', 1)
     text = text.replace('speed, "left', 'speed,"left')
     Path("spaced.csv").write_text(text)
-    found = answer("spaced.csv", "--action", "move", "--features", 'speed,"left, or so"')
+    found = answer("spaced.csv", "--actions", "move", "--features", 'speed,"left, or so"')
     assert [t["group"] for t in found["tests"]] == ["speed", "left, or so"]
 
 

@@ -48,12 +48,12 @@ def log(tmp_path):
 
 
 def test_plan_says_what_python_says(run, log):
-    code, out, err = run("plan", log, "--action", "force", "--episode", "run", "--json", "-")
+    code, out, err = run("plan", log, "--actions", "force", "--episodes", "run", "--json", "-")
     assert (code, err) == (0, "")
     found = json.loads(out)
     states, actions = table()
     expected = plan(
-        states, actions, names=["speed", "left", "right"], episodes=np.repeat(np.arange(20), 10), power=0.9
+        states, actions, features=["speed", "left", "right"], episodes=np.repeat(np.arange(20), 10), power=0.9
     ).to_dict()
     assert found["answer"] == expected["answer"]
     for one, other in zip(found["groups"], expected["groups"], strict=True):
@@ -65,13 +65,13 @@ def test_plan_says_what_python_says(run, log):
 
 
 def test_plan_prints_a_sentence_a_table_and_notes(run, log):
-    code, out, _ = run("plan", log, "--action", "force", "--episode", "run", "--power", "0.8")
+    code, out, _ = run("plan", log, "--actions", "force", "--episodes", "run", "--power", "0.8")
     assert code == 0
     assert "pairs" in out.splitlines()[0]
     for word in ("speed", "left", "right", "power now", "shows from", "Holm", "20 episodes"):
         assert word in out
     code, out, _ = run(
-        "plan", log, "--action", "force", "--features", "speed,left", "--effect", "0.2", "--test", "universal"
+        "plan", log, "--actions", "force", "--features", "speed,left", "--effect", "0.2", "--test", "universal"
     )
     assert code == 0 and "‖θ‖ = 0.2" in out and "universal inference" in out
 
@@ -80,7 +80,7 @@ def test_plan_prints_a_sentence_a_table_and_notes(run, log):
 def test_the_picture_is_the_same_bytes_twice(run, log, tmp_path, suffix):
     first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     for path in (first, second):
-        code, out, _ = run("plan", log, "--action", "force", "--episode", "run", "--plot", path)
+        code, out, _ = run("plan", log, "--actions", "force", "--episodes", "run", "--plot", path)
         assert code == 0 and f"Saved {path}" in out.replace("\n", "")
     assert first.read_bytes() == second.read_bytes()
     assert len(first.read_bytes()) > 5000
@@ -93,22 +93,22 @@ def test_a_picture_of_nothing_to_plan_for(run, tmp_path):
     noise = np.random.default_rng(8).normal(size=200)
     noise -= states @ np.linalg.lstsq(states, noise, rcond=None)[0]  # not even a chance resemblance
     flat = write(tmp_path / "flat.csv", states, noise)
-    code, out, _ = run("plan", flat, "--action", "force", "--features", "right", "--plot", tmp_path / "flat.svg")
+    code, out, _ = run("plan", flat, "--actions", "force", "--features", "right", "--plot", tmp_path / "flat.svg")
     assert code == 0 and (tmp_path / "flat.svg").exists()
     assert "no effect" in out
 
 
 def test_theory_prints_the_papers_quantities(run, log, tmp_path):
-    code, out, err = run("theory", log, "--action", "force", "--features", "speed,left,right", "--covariance", "1")
+    code, out, err = run("theory", log, "--actions", "force", "--features", "speed,left,right", "--covariance", "1")
     assert (code, err) == (0, "")
     for word in ("Theorem 4.2", "σ, subgaussian scale", "λ̂_min", "whitened", "loose by a factor", "pairs until"):
         assert word in out
     target = tmp_path / "theory.json"
-    arguments = ("theory", log, "--action", "force", "--episode", "run", "--covariance", "1", "--json", target)
+    arguments = ("theory", log, "--actions", "force", "--episodes", "run", "--covariance", "1", "--json", target)
     assert run(*arguments)[0] == 0
     found = json.loads(target.read_text())
     states, actions = table()
-    expected = assess(states, actions, names=["speed", "left", "right"], covariance=1.0)
+    expected = assess(states, actions, features=["speed", "left", "right"], covariance=1.0)
     assert found["bounds"][0]["scale"] == pytest.approx(expected.bounds[0].scale)
     assert found["bounds"][1]["pairs_for_correctness"] == pytest.approx(expected.bounds[1].pairs_for_correctness)
     assert found["gaps"] == pytest.approx(expected.gaps)
@@ -118,12 +118,12 @@ def test_theory_prints_the_papers_quantities(run, log, tmp_path):
 @pytest.mark.parametrize(
     "arguments,sentence",
     [
-        (["--action", "forc"], "force"),
-        (["--action", "force", "--significance", "2"], "significance"),
-        (["--action", "force", "--covariance", "-1"], "positive definite"),
-        (["--action", "force", "--always", "speed,left,right,run"], "always controlled"),
-        (["--action", "force", "--json", "no/such/folder.json"], "folder"),
-        (["--action", "force", "--policy", "network"], "theory and planning are for linear policies"),
+        (["--actions", "forc"], "force"),
+        (["--actions", "force", "--significance", "2"], "significance"),
+        (["--actions", "force", "--covariance", "-1"], "positive definite"),
+        (["--actions", "force", "--always", "speed,left,right,run"], "always controlled"),
+        (["--actions", "force", "--json", "no/such/folder.json"], "folder"),
+        (["--actions", "force", "--policy", "network"], "theory and planning are for linear policies"),
     ],
 )
 def test_bad_input_is_one_sentence(run, log, command, arguments, sentence):
@@ -144,7 +144,7 @@ def test_bad_input_is_one_sentence(run, log, command, arguments, sentence):
     ],
 )
 def test_bad_plans_are_one_sentence(run, log, arguments, sentence):
-    code, out, err = run("plan", log, "--action", "force", *arguments)
+    code, out, err = run("plan", log, "--actions", "force", *arguments)
     assert code == 2 and out == "" and sentence in err and len(err.strip().splitlines()) == 1
 
 
@@ -152,7 +152,7 @@ def test_bad_plans_are_one_sentence(run, log, arguments, sentence):
 def test_a_pilot_with_fewer_rows_than_parameters(run, tmp_path, command):
     tiny = tmp_path / "tiny.csv"
     tiny.write_text("a,b,c,force\n1,2,3,0.5\n2,1,5,0.7\n")
-    code, out, err = run(command, tiny, "--action", "force", "--covariance", "1")
+    code, out, err = run(command, tiny, "--actions", "force", "--covariance", "1")
     assert code == 2 and out == "" and "2 rows are fewer than the 4 parameters" in err
 
 
@@ -160,7 +160,7 @@ def test_a_pilot_with_fewer_rows_than_parameters(run, tmp_path, command):
 def test_a_separated_pilot_says_what_can_still_be_said(run, tmp_path, command):
     states, actions = table(lambda s, _: np.where(s[:, 0] > 0, "go", "stay"))
     path = write(tmp_path / "greedy.csv", states, actions)
-    code, out, err = run(command, path, "--action", "force", "--features", "speed,left,right")
+    code, out, err = run(command, path, "--actions", "force", "--features", "speed,left,right")
     assert (code, err) == (0, "") and "separated" in out
 
 
@@ -169,7 +169,7 @@ def test_a_pilot_that_is_not_identifiable(run, tmp_path, command):
     states, actions = table()
     states[:, 2] = 2 * states[:, 0]
     path = write(tmp_path / "twice.csv", states, actions)
-    code, out, err = run(command, path, "--action", "force", "--features", "speed,left,right")
+    code, out, err = run(command, path, "--actions", "force", "--features", "speed,left,right")
     assert (code, err) == (0, "")
     assert ("cannot be told apart" if command == "plan" else "promise nothing at any n") in out
 

@@ -104,7 +104,7 @@ def test_nonsense(table, features, folder):
     text, action = table
     path = folder / "nonsense.csv"
     path.write_text(text, encoding="utf-8")
-    check(run(path, "--action", action, *features, "--json", "-"))
+    check(run(path, "--actions", action, *features, "--json", "-"))
 
 
 @LIMITS
@@ -114,7 +114,7 @@ def test_nonsense(table, features, folder):
 def test_bytes(content, suffix, folder):
     path = folder / f"bytes{suffix}"
     path.write_bytes(content)
-    assert check(run(path, "--action", "x", "--json", "-")) is None
+    assert check(run(path, "--actions", "x", "--json", "-")) is None
 
 
 # -- tables that mostly make sense -------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ RULES = st.sampled_from(
 )
 MORE = st.sampled_from(
     [(), ("--no-intercept",), ("--firth",), ("--groups", "parameter"), ("--always", "x0"), ("--covariance", "1"),
-     ("--covariance", "1e-90"), ("--significance", "1e-12"), ("--significance", "0.9"), ("--weight", "w"),
+     ("--covariance", "1e-90"), ("--significance", "1e-12"), ("--significance", "0.9"), ("--weights", "w"),
      ("--policy", "gaussian"), ("--policy", "boltzmann")]
 )  # fmt: skip
 
@@ -194,7 +194,7 @@ def test_hard_tables(kinds, action, n, seed, rule, more, folder):
     text, names = log(kinds, action, n, seed)
     path = folder / "hard.csv"
     path.write_text(text)
-    found = check(run(path, "--action", "action", "--features", ",".join(names), *rule, *more, "--json", "-"))
+    found = check(run(path, "--actions", "action", "--features", ",".join(names), *rule, *more, "--json", "-"))
     if found is not None:
         assert found["num_pairs"] == n
 
@@ -210,7 +210,7 @@ def test_the_screen_takes_what_json_takes(kinds, action, seed, folder):
     text, names = log(kinds, action, 60, seed)
     path, picture = folder / "shown.csv", Path(folder / "shown.svg")
     path.write_text(text)
-    arguments = (path, "--action", "action", "--features", ",".join(names))
+    arguments = (path, "--actions", "action", "--features", ",".join(names))
     found = check(run(*arguments, "--json", "-"))
     code, out, err = run(*arguments, "--plot", picture)
     assert code == (2 if found is None else 0)

@@ -262,7 +262,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_every_kind_of_table_gives_the_same(kind):
-    made = Demonstrations.from_frame(FRAMES[kind], "move", episode="run", weight="mass", reference="left")
+    made = Demonstrations.from_frame(FRAMES[kind], "move", episodes="run", weights="mass", reference="left")
     assert made.names == ("speed", "lit", "sky=rain", "sky=snow")
     assert made.blocks == {"sky": ("sky=rain", "sky=snow")}
     one_hot = [[float(sky == level) for level in ("rain", "snow")] for sky in TABLE["sky"]]
@@ -312,7 +312,7 @@ def test_dates_may_name_episodes_and_narrow_numbers_are_widened():
             "a": ["u", "v", "u"],
         }
     )
-    made = Demonstrations.from_frame(frame, "a", episode="day")
+    made = Demonstrations.from_frame(frame, "a", episodes="day")
     assert made.episodes is not None and made.episodes.tolist() == [0, 1, 0]
     assert made.features.tolist() == [[1, 0.5, 0.5], [2, 0.25, 1.5], [3, 2, 2]]
 

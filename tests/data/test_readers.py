@@ -41,7 +41,7 @@ def discrete() -> Demonstrations:
     return Demonstrations.from_arrays(
         rng.normal(size=(40, 3)),
         rng.permutation(np.arange(40) % 3).astype(str),
-        names=["speed", "sky=rain", "sky=snow"],
+        features=["speed", "sky=rain", "sky=snow"],
         episodes=np.arange(40) // 10,
         weights=rng.random(40),
         reference="1",
@@ -153,14 +153,14 @@ def test_arguments_override_the_header(suffix, tmp_path, discrete):
     fewer = read(path, features=["speed", "sky=snow"])
     assert fewer.names == ("speed", "sky=snow") and fewer.blocks == {"sky": ("sky=snow",)}
     assert fewer.action_names == discrete.action_names
-    moved = read(path, action="speed")
+    moved = read(path, actions="speed")
     assert not moved.discrete and moved.names == ("sky=rain", "sky=snow") and moved.action_names == ("speed",)
     assert moved.actions[:, 0].tolist() == discrete.features[:, 0].tolist() and moved.blocks == discrete.blocks
     numbers = read(path, discrete=False)
     assert numbers.actions[:, 0].tolist() == [float(discrete.action_names[a]) for a in discrete.actions]
     unweighted = read(path, features=["weight"])
     assert unweighted.weights is None and unweighted.features[:, 0].tolist() == discrete.weights.tolist()
-    swapped = read(path, weight="episode")
+    swapped = read(path, weights="episode")
     assert swapped.episodes is None and swapped.weights.tolist() == discrete.episodes.tolist()
     with pytest.raises(InputError, match=r"did you mean 'speed'"):
         read(path, features=["sped"])
@@ -198,7 +198,7 @@ def test_tables_of_other_tools_read_the_same(suffix, tmp_path):
     assert_same(
         read(path, "move", reference="l"), Demonstrations.from_frame(polars.DataFrame(LOG), "move", reference="l")
     )
-    with pytest.raises(InputError, match=r"--action; the columns are 'speed', 'sky', 'move'"):
+    with pytest.raises(InputError, match=r"--actions; the columns are 'speed', 'sky', 'move'"):
         read(path)
     with pytest.raises(InputError, match=r"no column 'mov': did you mean 'move'\?"):
         read(path, "mov")
@@ -223,7 +223,7 @@ def test_npz_with_arrays_by_role(name, tmp_path):
     plain = read(path)
     assert plain.names == ("x0", "x1") and plain.action_names == ("0", "1", "2") and plain.weights is None
     assert plain.features.tolist() == x.tolist() and plain.actions.tolist() == [2, 0, 1, 0]
-    assert read(path, weight="rewards").total_weight == 4.0
+    assert read(path, weights="rewards").total_weight == 4.0
     arrays = {name: x.astype(np.float32), "actions": x[:, ::-1], "names": np.array(["a", "b"])}
     np.savez(path, **arrays, episodes=np.array([5, 5, 1, 1]), weights=np.arange(4))
     full = read(path, features=["b"])
@@ -292,7 +292,7 @@ def test_bad_csv(case, tmp_path):
     content, match = BAD_CSV[case]
     path = tmp_path / "log.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    refused(path, match, action="move")
+    refused(path, match, actions="move")
 
 
 def test_edited_csv_of_ours(tmp_path, discrete):
@@ -392,7 +392,7 @@ def test_bad_npz(tmp_path):
     refuse("complex", features=x * 1j, actions=a)
     refuse("datetime64", features=x, actions=np.array(["2024-01-01"] * 4, "M8[D]"))
     refuse("shape", features=x, actions=np.ones((4, 2, 2)))
-    refuse("--action; the columns are 'x', 'a'", x=np.ones(4), a=a)
+    refuse("--actions; the columns are 'x', 'a'", x=np.ones(4), a=a)
     refuse("same length", {"action": "a"}, x=np.ones(4), a=a[:3])
     refuse("promises the array 'features'", actions=a, policyspace=header())
     refuse("codes from 0 to 1", features=x[:, :1], actions=a + 1, policyspace=header())
@@ -416,12 +416,12 @@ def test_npz_of_absurd_size_is_refused(tmp_path):
 def test_bad_tables_in_binary_files_name_column_and_row(tmp_path):
     path = tmp_path / "log.parquet"
     polars.DataFrame({"x": [1.0, None], "move": ["a", "b"]}).write_parquet(path)
-    refused(path, "'x'.*missing value in row 2", action="move")
+    refused(path, "'x'.*missing value in row 2", actions="move")
     pandas.DataFrame({"x": [1.0, 2.0], "move": ["a", "b"]}, index=[5, 9]).to_parquet(path)
-    refused(path, "row index", action="move")
+    refused(path, "row index", actions="move")
     twice = pyarrow.Table.from_arrays([pyarrow.array([1, 2])] * 2, names=["x", "x"])
     pyarrow.feather.write_feather(twice, tmp_path / "log.feather")
-    refused(tmp_path / "log.feather", "'x' twice", action="x")
+    refused(tmp_path / "log.feather", "'x' twice", actions="x")
 
 
 def outcome(path: Path, **arguments) -> Demonstrations | None:
@@ -443,7 +443,7 @@ MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1\0\0", ".npz": b"PK\x03\x04", ".
 def test_random_bytes(suffix, tmp_path, noise, dressed):
     path = tmp_path / f"log{suffix}"
     path.write_bytes((MAGIC.get(suffix, b"x,move\n") + noise + MAGIC.get(suffix, b"")) if dressed else noise)
-    outcome(path, action="move")
+    outcome(path, actions="move")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".arrow", ".npz"])
@@ -501,7 +501,7 @@ def csv_tables(draw) -> str:
 def test_random_csv_tables(tmp_path, table, discrete):
     path = tmp_path / "log.csv"
     path.write_text(table, encoding="utf-8", errors="surrogatepass", newline="")
-    made = outcome(path, action="move", discrete=discrete)
+    made = outcome(path, actions="move", discrete=discrete)
     if made is not None:
         again = tmp_path / "again.csv"
         write(made, again)
@@ -569,7 +569,7 @@ def test_what_cannot_be_written_is_told(tmp_path, continuous):
     refuse(continuous, tmp_path / "folder.csv", "folder")
     with_object = Demonstrations.from_arrays([1.0, 2.0], ["a", "b"], metadata={"x": object()})
     refuse(with_object, tmp_path / "log.npz", "JSON")
-    surrogate = Demonstrations.from_arrays([1.0, 2.0], ["a", "b"], names=["\ud800"])
+    surrogate = Demonstrations.from_arrays([1.0, 2.0], ["a", "b"], features=["\ud800"])
     for suffix in (".csv", ".parquet", ".arrow"):
         refuse(surrogate, tmp_path / f"log{suffix}", ".")
     assert [p.name for p in tmp_path.iterdir()] == ["folder.csv"]

@@ -113,7 +113,7 @@ def rows_of(episodes, first=0):
 
 
 def loader(path):
-    return lambda: read(path, action="action", episode="episode")
+    return lambda: read(path, actions="action", episodes="episode")
 
 
 def space_of(data):
@@ -162,7 +162,7 @@ def test_a_file_without_episodes_cannot_be_followed(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("near,far,action\n1.0,2.0,no\n2.0,1.0,yes\n0.5,0.1,no\n0.3,0.2,yes\n")
     with pytest.raises(InputError, match="--episode"):
-        list(follow(path, lambda: read(path, action="action"), space_of))
+        list(follow(path, lambda: read(path, actions="action"), space_of))
 
 
 def test_a_new_action_is_told(tmp_path):

@@ -421,7 +421,7 @@ def test_boltzmann_intervals_cover():
 def test_separated_weights_have_open_intervals_and_no_size():
     rng = np.random.default_rng(1)
     states = rng.normal(size=(200, 3))
-    answer = plan(states, (states[:, 0] > 0).astype(int), names=NAMES)
+    answer = plan(states, (states[:, 0] > 0).astype(int), features=NAMES)
     interval = {i.parameter: i for i in answer.intervals}["a"]
     assert np.isinf([interval.lower, interval.upper]).sum() == 1  # the sign is certain, the size has no limit
     assert np.sign([interval.lower, interval.upper]).sum() in (2, -2)
@@ -435,7 +435,7 @@ def test_collinear_features_have_no_interval_and_no_plan():
     states = rng.normal(size=(100, 2))
     states = np.column_stack([states, states[:, 0]])
     for actions in (states[:, 0] + rng.normal(size=100), (states[:, 0] + rng.normal(size=100) > 0).astype(int)):
-        answer = plan(states, actions, names=NAMES)
+        answer = plan(states, actions, features=NAMES)
         for name, open_ in (("a", True), ("b", False), ("c", True)):
             interval = next(i for i in answer.intervals if i.parameter == name)
             assert np.isinf([interval.lower, interval.upper]).all() == open_

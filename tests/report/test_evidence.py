@@ -15,7 +15,7 @@ MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 
 def answer(names, n=300):
     x = RNG.normal(size=(n, len(names)))
-    return identify(x, x[:, 0] + RNG.normal(size=n), names=names)
+    return identify(x, x[:, 0] + RNG.normal(size=n), features=names)
 
 
 SMALL = answer(["speed", "left", "right"])

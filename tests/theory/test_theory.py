@@ -334,7 +334,7 @@ def pilot(seed=0, n=300):
 
 def test_an_assessment_is_made_of_the_formulas():
     states, actions = pilot()
-    found = theory.assess(states, actions, names=FEATURES, covariance=1.0)
+    found = theory.assess(states, actions, features=FEATURES, covariance=1.0)
     given, whitened = found.bounds
     phi = np.column_stack([np.ones(len(states)), states])
     assert given.feature_bound == pytest.approx(np.linalg.norm(phi, axis=1).max())
@@ -348,7 +348,7 @@ def test_an_assessment_is_made_of_the_formulas():
     hat = np.diag(phi @ np.linalg.solve(phi.T @ phi, phi.T))
     assert whitened.scale**2 == pytest.approx(300 * hat.max())
     assert list(found.gaps) == ["a", "b"]
-    tests = {g.group: g.statistic for g in plan(states, actions, names=FEATURES, covariance=1.0).groups}
+    tests = {g.group: g.statistic for g in plan(states, actions, features=FEATURES, covariance=1.0).groups}
     assert found.gaps["a"] == pytest.approx(tests["a"] / 600)
     assert found.typical_excess == pytest.approx(stats.chi2.isf(0.05, 4) / 600)
     # At the n where the parameter bound meets ‖θ̂‖ it does.

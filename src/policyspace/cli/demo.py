@@ -39,6 +39,6 @@ def demo(
         f"policyspace identify {log} --rule combinatorial",
         f"policyspace identify {log} --groups parameter --json -",
         f"policyspace identify {log} --always speed --plot answer.svg",
-        "policyspace identify YOUR_FILE.csv --action COLUMN --features COLUMN,COLUMN",
+        "policyspace identify YOUR_FILE.csv --actions COLUMN --features COLUMN,COLUMN",
     ):
         typer.echo(f"  {command}")

@@ -1,34 +1,24 @@
 """`policyspace identify --follow`: a line after every episode."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from policyspace.data.demonstrations import Demonstrations
+    from policyspace.cli.options import Source
 
 
-def show_stream(
-    file: Path,
-    load: Callable[[], "Demonstrations"],
-    settings: dict[str, Any],
-    significance: float,
-    budget: int | None,
-    wait: float | None,
-) -> None:
+def show_stream(source: "Source", significance: float, budget: int | None, wait: float | None) -> None:
     """Print where each group stands until all is found, the budget is spent, or the file ends."""
-    from policyspace.identification import check_significance, space_and_demonstrations
+    from policyspace.identification import bound, check_significance
     from policyspace.inference.follow import follow
-    from policyspace.policies.network import Network
 
     check_significance(significance)
-    space, _ = space_and_demonstrations(load(), **settings)
+    space, _ = bound(source.read(), policy=source.spec)
     # Each look at a network costs seconds: look again when there is a tenth more to see.
-    growth = 1.1 if isinstance(space, Network) else 1.0
+    growth = 1.0 if space.column_names else 1.1
     standing = None
-    for standing in follow(file, load, lambda _: space, significance, budget, wait, look_growth=growth):
+    for standing in follow(source.file, source.read, lambda _: space, significance, budget, wait, look_growth=growth):
         typer.echo(str(standing))
     if standing is None:
         typer.echo("No episode is complete yet.")

@@ -10,106 +10,91 @@ from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
-    from policyspace.data.demonstrations import Demonstrations
 
 
+Rule = Annotated[
+    str, typer.Option("--rule", help="One test a group, or all supports.", metavar="simplified|combinatorial")
+]
+CorrectionName = Annotated[
+    str,
+    typer.Option(
+        "--correction",
+        help="Of the simplified rule: Holm, Bonferroni (the paper's) or Benjamini–Hochberg (false discovery rate only).",
+        metavar="holm|bonferroni|bh",
+    ),
+]
+PaperRule = Annotated[
+    bool, typer.Option("--paper-rule", help="The paper's split of δ: δ/d, or δ/2^d for the combinatorial rule.")
+]
+Test = Annotated[
+    str,
+    typer.Option(
+        "--test",
+        help="What decides; by default Wilks' theorem, or universal inference where that fails (networks).",
+        metavar="auto|wilks|bootstrap|universal|eprocess|mixture",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of whatever is drawn: splits, simulations.", metavar="N")]
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="After every episode say where each group stands, at error δ whatever the looking."),
+]
+Wait = Annotated[
+    float | None,
+    typer.Option("--wait", help="With --follow: wait for new rows, until none came for so long.", metavar="SECONDS"),
+]
+Budget = Annotated[
+    int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
+]
+Firth = Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
+]
+
+
+@options.with_source
 def identify(
-    file: options.File,
-    action: options.Action = None,
-    features: options.Features = None,
-    episode: options.Episode = None,
-    weight: options.Weight = None,
-    policy: options.Policy = None,
-    covariance: options.Covariance = None,
-    rule: Annotated[
-        str,
-        typer.Option("--rule", help="One test a group, or all supports.", metavar="simplified|combinatorial"),
-    ] = "simplified",
+    source: options.Source,
+    rule: Rule = "simplified",
     significance: options.Significance = 0.05,
-    correction: Annotated[
-        str,
-        typer.Option(
-            "--correction",
-            help="Of the simplified rule: Holm, Bonferroni (the paper's) or Benjamini–Hochberg (false discovery rate only).",
-            metavar="holm|bonferroni|bh",
-        ),
-    ] = "holm",
-    paper_rule: Annotated[
-        bool, typer.Option("--paper-rule", help="The paper's split of δ: δ/d, or δ/2^d for the combinatorial rule.")
-    ] = False,
-    groups: options.GroupsOption = "feature",
-    always: options.Always = None,
-    no_intercept: options.NoIntercept = False,
-    reference: options.Reference = None,
-    test: Annotated[
-        str,
-        typer.Option(
-            "--test",
-            help="What decides; by default Wilks' theorem, or universal inference where that fails (networks).",
-            metavar="auto|wilks|bootstrap|universal|eprocess|mixture",
-        ),
-    ] = "auto",
-    hidden: Annotated[
-        str, typer.Option("--hidden", help="Widths of a network's hidden layers, with commas.", metavar="N[,N…]")
-    ] = "8",
-    seed: Annotated[int, typer.Option("--seed", help="Of whatever is drawn: splits, simulations.", metavar="N")] = 0,
-    follow: Annotated[
-        bool,
-        typer.Option(
-            "--follow", help="After every episode say where each group stands, at error δ whatever the looking."
-        ),
-    ] = False,
-    wait: Annotated[
-        float | None,
-        typer.Option(
-            "--wait", help="With --follow: wait for new rows, until none came for so long.", metavar="SECONDS"
-        ),
-    ] = None,
-    budget: Annotated[
-        int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
-    ] = None,
-    firth: Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")] = False,
+    correction: CorrectionName = "holm",
+    paper_rule: PaperRule = False,
+    test: Test = "auto",
+    seed: Seed = 0,
+    follow: Follow = False,
+    wait: Wait = None,
+    budget: Budget = None,
+    firth: Firth = False,
     json: options.JsonOut = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
-    ] = None,
+    plot: Plot = None,
 ) -> None:
     """Say which features or parameters the agent controls, from a file of states and actions.
 
     A file written by policyspace knows the roles of its columns and needs no options.
     """
-    from policyspace.identification import identify as answer
-
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, found {seed}.")
     options.check_targets(plot, json)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--correction": correction != "holm", "--json": json is not None, "--plot": plot is not None}
     _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
-    data = options.source(
-        file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
-    )
-    settings = data.settings() | ({"hidden": options.widths(hidden)} if policy == "network" else {})
     if follow:
         from policyspace.cli.follow import show_stream
 
-        def load() -> "Demonstrations":
-            return options.source(
-                file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
-            ).demonstrations
-
-        show_stream(file, load, settings, significance, budget, wait)
+        show_stream(source, significance, budget, wait)
         return
+    from policyspace.identification import identify as answer
+
     result = answer(
-        data.demonstrations,
-        test=test,  # type: ignore[arg-type]
-        seed=seed,
+        source.read(),
+        policy=source.spec,
         rule=rule,  # type: ignore[arg-type]
         significance=significance,
         correction=correction,  # type: ignore[arg-type]
         paper_rule=paper_rule,
         firth=firth,
-        **settings,
+        test=test,  # type: ignore[arg-type]
+        seed=seed,
     )
     if plot is not None:
         from policyspace.report.evidence import plot_evidence

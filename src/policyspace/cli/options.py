@@ -1,8 +1,12 @@
 """What commands share: the options that say what a file holds, and how they become data and a policy space."""
 
 import csv
+import functools
+import inspect
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,24 +16,36 @@ from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
+    from policyspace.policies.spec import PolicySpec
 
 File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
-Action = Annotated[
+Actions = Annotated[
     list[str] | None,
-    typer.Option("--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
+    typer.Option("--actions", "--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
 ]
 Features = Annotated[
     list[str] | None,
     typer.Option("--features", help="Feature columns; by default all that play no other role.", metavar="COL[,COL…]"),
 ]
-Episode = Annotated[
-    str | None, typer.Option("--episode", help="Column that says which episode a row is from.", metavar="COL")
+EpisodeColumn = Annotated[
+    str | None,
+    typer.Option("--episodes", "--episode", help="Column that says which episode a row is from.", metavar="COL"),
 ]
-Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights (counts).", metavar="COL")]
-Policy = Annotated[
+Weights = Annotated[
+    str | None, typer.Option("--weights", "--weight", help="Column of row weights (counts).", metavar="COL")
+]
+PolicyName = Annotated[
     str | None,
     typer.Option(
         "--policy", help="By default inferred from the type of the action.", metavar="gaussian|boltzmann|network"
+    ),
+]
+Hidden = Annotated[
+    str | None,
+    typer.Option(
+        "--hidden",
+        help="Widths of a network's hidden layers, with commas. By default what the file records, else 8.",
+        metavar="N[,N…]",
     ),
 ]
 Covariance = Annotated[
@@ -62,62 +78,69 @@ JsonOut = Annotated[
 
 @dataclass(frozen=True)
 class Source:
-    """What the options of a command say about the file and the policy."""
+    """The options that say what a file holds and what the policy is, as they were typed."""
 
-    demonstrations: "Demonstrations"
-    policy: str | None
-    covariance: Any
-    groups: Any
-    always: tuple[str, ...]
-    fixed: Any
-    intercept: bool | None
+    file: File
+    actions: Actions = None
+    features: Features = None
+    episodes: EpisodeColumn = None
+    weights: Weights = None
+    policy: PolicyName = None
+    hidden: Hidden = None
+    covariance: Covariance = None
+    groups: GroupsOption = "feature"
+    always: Always = None
+    no_intercept: NoIntercept = False
+    reference: Reference = None
 
-    def settings(self) -> dict[str, Any]:
-        """As keyword arguments of `policyspace.identify`."""
-        names = ("policy", "covariance", "groups", "always", "fixed", "intercept")
-        return {name: getattr(self, name) for name in names}
+    @cached_property
+    def spec(self) -> "PolicySpec":
+        """What the options say about the policy."""
+        from policyspace.policies.spec import POLICIES, PolicySpec
+
+        if self.policy is not None and self.policy not in POLICIES:
+            raise InputError(f"--policy must be one of {', '.join(POLICIES)}, found '{self.policy}': choose one.")
+        groups, always, fixed = read_groups(self.groups)
+        return PolicySpec(
+            self.policy,  # type: ignore[arg-type]  # any text, which is checked there
+            hidden=None if self.hidden is None else widths(self.hidden),
+            covariance=_covariance(self.covariance),
+            groups=None if groups == "feature" else groups,
+            always=(*split(self.always), *always),
+            fixed=fixed,
+            intercept=False if self.no_intercept else None,
+        )
+
+    def read(self) -> "Demonstrations":
+        """What the file holds now."""
+        from policyspace.data.readers import read
+
+        if self.features is not None and not split(self.features):
+            raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
+        return read(
+            self.file,
+            _one_or_many(split(self.actions)),
+            split(self.features) or None,
+            self.episodes,
+            self.weights,
+            self.spec.discrete,
+            self.reference,
+        )
 
 
-def source(
-    file: Path,
-    action: list[str] | None,
-    features: list[str] | None,
-    episode: str | None,
-    weight: str | None,
-    policy: str | None,
-    covariance: str | None,
-    groups: str,
-    always: list[str] | None,
-    no_intercept: bool,
-    reference: str | None,
-) -> Source:
-    """Read the file and what the options point to."""
-    from policyspace.data.readers import read
+def with_source(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose first argument is a `Source`, with the options of one in its place."""
+    _, *own = inspect.signature(command).parameters.values()
+    shared = inspect.signature(Source).parameters
 
-    if policy not in (None, "gaussian", "boltzmann", "network"):
-        raise InputError(f"--policy must be gaussian, boltzmann or network, found '{policy}'.")
-    if features is not None and not split(features):
-        raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
-    declared = split(always)
-    grouping, more, fixed = read_groups(groups)
-    data = read(
-        file,
-        action=_one_or_many(split(action)),
-        features=split(features) or None,
-        episode=episode,
-        weight=weight,
-        discrete=None if policy in (None, "network") else policy == "boltzmann",
-        reference=reference,
-    )
-    return Source(
-        data,
-        policy,
-        _covariance(covariance),
-        grouping,
-        tuple(declared) + more,
-        fixed,
-        intercept=False if no_intercept else None,
-    )
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        command(Source(**{name: options.pop(name) for name in shared}), **options)
+
+    ordered = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*shared.values(), *own)]
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in ordered}
+    return run
 
 
 def split(given: list[str] | None) -> list[str]:
@@ -144,7 +167,7 @@ def _one_or_many(names: list[str]) -> str | list[str] | None:
 def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
     """(groups, always, fixed) from a word or from a TOML file with a table [groups], a list always, a table [fixed]."""
     if text in ("feature", "parameter", "input", "hidden", "output"):
-        return text, (), 0.0
+        return text, (), None
     if not text.lower().endswith(".toml"):
         raise InputError(
             f"--groups must be 'feature', 'parameter', for a network 'hidden' or 'output', or a TOML file, found '{text}'."

@@ -9,18 +9,9 @@ import typer
 from policyspace.cli import options
 
 
+@options.with_source
 def plan(
-    file: options.File,
-    action: options.Action = None,
-    features: options.Features = None,
-    episode: options.Episode = None,
-    weight: options.Weight = None,
-    policy: options.Policy = None,
-    covariance: options.Covariance = None,
-    groups: options.GroupsOption = "feature",
-    always: options.Always = None,
-    no_intercept: options.NoIntercept = False,
-    reference: options.Reference = None,
+    source: options.Source,
     power: Annotated[
         float, typer.Option("--power", help="The wanted chance of finding what is controlled.", metavar="P")
     ] = 0.9,
@@ -50,15 +41,12 @@ def plan(
 
     And what the pilot can already exclude: the smallest effect that would have shown, and a bound for every weight.
     """
-    from policyspace.planning import pilot, plan_likelihood
+    from policyspace.planning import Aim, pilot, plan_likelihood
     from policyspace.planning.sentences import COLUMNS
 
     options.check_targets(plot, json)
-    data = options.source(
-        file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
-    )
-    likelihood, demonstrations = pilot(data.demonstrations, **data.settings())
-    result = plan_likelihood(likelihood, demonstrations, power, significance, confidence, effect, test)
+    likelihood, demonstrations = pilot(source.read(), policy=source.spec)
+    result = plan_likelihood(likelihood, demonstrations, Aim(power, significance, confidence, effect, test))
     if plot is not None:
         from policyspace.report.power_picture import plot_power
         from policyspace.theory import assess_likelihood

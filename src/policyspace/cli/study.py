@@ -81,10 +81,10 @@ def create(
         significance=significance,
         rule=rule,
         design=design,
-        num_attempts=attempts,
-        num_episodes=episodes,
+        attempts=attempts,
+        episodes=episodes,
         budget=budget,
-        initial=None if configuration is None else parse_configuration(configuration),
+        configuration=None if configuration is None else parse_configuration(configuration),
         paper_rule=paper_rule,
         test=test,
         seed=seed,
@@ -141,10 +141,10 @@ def ask(
 def tell(
     study: StudyFile,
     file: options.File,
-    action: options.Action = None,
+    actions: options.Actions = None,
     features: options.Features = None,
-    episode: options.Episode = None,
-    weight: options.Weight = None,
+    episodes: options.EpisodeColumn = None,
+    weights: options.Weights = None,
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -160,14 +160,14 @@ def tell(
     from policyspace.worlds.configuration_parameters import parse_configuration
 
     opened = Study.open(study)
-    columns = options.split(action)
+    columns = options.split(actions)
     wanted = options.split(features) or (list(opened.world.feature_names) if columns else None)
     data = read(
         file,
-        action=None if not columns else columns[0] if len(columns) == 1 else columns,
+        actions=None if not columns else columns[0] if len(columns) == 1 else columns,
         features=wanted,
-        episode=episode,
-        weight=weight,
+        episodes=episodes,
+        weights=weights,
         discrete=opened.world.action_bounds is None,
     )
     record = opened.tell(data, None if configuration is None else parse_configuration(configuration))
@@ -212,7 +212,7 @@ def status(
 def options_groups(text: str) -> tuple[Any, tuple[str, ...]]:
     """(groups, always) as other commands read them; a study tests against zero only."""
     grouping, more, fixed = options.read_groups(text)
-    if fixed not in (0.0, {}):
+    if fixed:
         raise InputError(f"{text}: a study tests weights against zero, found [fixed]: leave it out.")
     return grouping, more
 

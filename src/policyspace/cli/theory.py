@@ -5,21 +5,8 @@ import typer
 from policyspace.cli import options
 
 
-def theory(
-    file: options.File,
-    action: options.Action = None,
-    features: options.Features = None,
-    episode: options.Episode = None,
-    weight: options.Weight = None,
-    policy: options.Policy = None,
-    covariance: options.Covariance = None,
-    groups: options.GroupsOption = "feature",
-    always: options.Always = None,
-    no_intercept: options.NoIntercept = False,
-    reference: options.Reference = None,
-    significance: options.Significance = 0.05,
-    json: options.JsonOut = None,
-) -> None:
+@options.with_source
+def theory(source: options.Source, significance: options.Significance = 0.05, json: options.JsonOut = None) -> None:
     """Print the paper's quantities: σ, λ̂_min, its bounds at this n, and the n at which they say something.
 
     They are worst-case bounds, and loose: beside each stands what asymptotics say of the same thing.
@@ -29,10 +16,7 @@ def theory(
     from policyspace.theory.statements import COLUMNS, assessment_notes
 
     options.check_targets(None, json)
-    data = options.source(
-        file, action, features, episode, weight, policy, covariance, groups, always, no_intercept, reference
-    )
-    result = assess(data.demonstrations, significance=significance, **data.settings())
+    result = assess(source.read(), significance=significance, policy=source.spec)
     if json is not None:
         options.write_json(result.to_json(), json)
     if json != "-":

@@ -42,9 +42,7 @@ class Table:
         if not action:
             raise InputError("the action needs at least one column, found none.")
         taken = [*action, *others]
-        for name in [*taken, *(features or [])]:
-            if name not in self.frame.columns:
-                raise InputError(f"there is no column '{name}': {nearest(name, self.frame.columns)}")
+        self.only([*taken, *(features or [])])
         rest = [name for name in self.frame.columns if name not in taken] if features is None else features
         all_roles = [*taken, *rest]
         for name in all_roles:
@@ -56,6 +54,13 @@ class Table:
         if not rest:
             raise InputError("at least one column must be a feature, found none besides the action: name the features.")
         return rest
+
+    def only(self, names: Sequence[str]) -> "polars.DataFrame":
+        """These columns, every name being known."""
+        for name in names:
+            if name not in self.frame.columns:
+                raise InputError(f"there is no column '{name}': {nearest(name, self.frame.columns)}")
+        return self.frame[list(dict.fromkeys(names))]
 
     def features(self, names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], dict[str, tuple[str, ...]]]:
         """The features [n, q], their names, and the one-hot block of each categorical column."""

@@ -44,7 +44,7 @@ def make() -> Demonstrations:
             "episode": np.arange(n) // 20,
         }
     )
-    data = Demonstrations.from_frame(frame, "action", episode="episode", reference="coast")
+    data = Demonstrations.from_frame(frame, "action", episodes="episode", reference="coast")
     return Demonstrations(
         data.features, data.actions, data.names, data.action_names, data.episodes, data.weights, data.blocks,
         {"truth": list(TRUTH), "seed": SEED, "story": STORY},

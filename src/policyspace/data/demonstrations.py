@@ -18,6 +18,7 @@ from policyspace.data.arrays import (
     is_discrete,
     label_text,
 )
+from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 
 MOST_COPIES = 1_000_000
@@ -139,11 +140,12 @@ class Demonstrations:
         return replace(self, actions=code[self.actions], action_names=tuple(self.action_names[a] for a in order))
 
     @classmethod
+    @one_vocabulary
     def from_arrays(
         cls,
-        features: Any,
+        states: Any,
         actions: Any,
-        names: Sequence[str] | None = None,
+        features: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
         episodes: Any = None,
         weights: Any = None,
@@ -154,8 +156,9 @@ class Demonstrations:
     ) -> "Demonstrations":
         """From arrays or lists: whole numbers, booleans and text are discrete actions, other numbers continuous ones.
 
-        `discrete` says otherwise. Labels are sorted and the last is the reference, unless `reference` names another.
-        `action_names` gives the order of the labels, or names for the codes 0, 1, ….
+        `discrete` says otherwise. `states` is [n, q], and `features` names its columns. Labels are sorted and the last is
+        the reference, unless `reference` names another. `action_names` gives the order of the labels, or names for the
+        codes 0, 1, ….
         """
         array = as_array(actions, "the actions")
         if array.ndim == 2 and array.shape[1] == 1:
@@ -166,9 +169,9 @@ class Demonstrations:
             array = as_matrix(array, "the actions")
             labels = tuple(action_names or ())
         made = cls(
-            features,
+            states,
             array,
-            tuple(names or ()),
+            (features,) if isinstance(features, str) else tuple(features or ()),
             labels,
             episodes,
             weights,
@@ -178,26 +181,27 @@ class Demonstrations:
         return made if reference is None else made.with_reference(reference)
 
     @classmethod
+    @one_vocabulary
     def from_frame(
         cls,
         frame: Any,
-        action: str | Sequence[str],
+        actions: str | Sequence[str],
         features: Sequence[str] | None = None,
-        episode: str | None = None,
-        weight: str | None = None,
+        episodes: str | None = None,
+        weights: str | None = None,
         discrete: bool | None = None,
         reference: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> "Demonstrations":
-        """From a polars, pandas or Arrow table; without `features`, every column that plays no other role is one.
+        """From the columns of a polars, pandas or Arrow table; without `features`, all that play no other role are features.
 
         A column of text becomes one-hot features `column=level`, without its last level, and one block.
         """
         from policyspace.data.columns import Table
 
         table = Table.of(frame)
-        chosen = [action] if isinstance(action, str) else list(action)
-        others = [name for name in (episode, weight) if name is not None]
+        chosen = [actions] if isinstance(actions, str) else list(actions)
+        others = [name for name in (episodes, weights) if name is not None]
         listed = [features] if isinstance(features, str) else features
         wanted = table.roles(chosen, None if listed is None else list(listed), others)
         columns, names, blocks = table.features(wanted)
@@ -206,8 +210,8 @@ class Demonstrations:
             table.actions(chosen, discrete),
             names,
             None if len(chosen) == 1 and table.is_label(chosen[0], discrete) else chosen,
-            None if episode is None else table.labels(episode),
-            None if weight is None else table.numbers(weight),
+            None if episodes is None else table.labels(episodes),
+            None if weights is None else table.numbers(weights),
             reference,
             discrete,
             blocks,

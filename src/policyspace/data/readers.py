@@ -16,6 +16,7 @@ from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.npz import read_npz, write_npz
 from policyspace.data.roles import KEY, Roles, Stored, assemble, to_frame
+from policyspace.data.vocabulary import one_vocabulary
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 
@@ -29,12 +30,13 @@ ARROW = (".arrow", ".feather", ".ipc")
 SUFFIXES = (*SEPARATORS, *PARQUET, *ARROW, ".npz")
 
 
+@one_vocabulary
 def read(
     path: str | Path,
-    action: str | Sequence[str] | None = None,
+    actions: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
-    episode: str | None = None,
-    weight: str | None = None,
+    episodes: str | None = None,
+    weights: str | None = None,
     discrete: bool | None = None,
     reference: Any = None,
 ) -> Demonstrations:
@@ -50,7 +52,7 @@ def read(
         suffix = _suffix(path)
         with _translated(f"a readable {suffix} file"):
             frame, roles = _stored(_bytes(path), suffix)
-        return assemble(frame, roles, action, features, episode, weight, discrete, reference)
+        return assemble(frame, roles, actions, features, episodes, weights, discrete, reference)
     except InputError as error:
         raise _located(path, error) from error
 

@@ -100,29 +100,29 @@ def to_frame(demonstrations: Demonstrations, roles: Roles) -> "polars.DataFrame"
 def assemble(
     frame: "polars.DataFrame",
     roles: Roles | None,
-    action: str | Sequence[str] | None = None,
+    actions: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
-    episode: str | None = None,
-    weight: str | None = None,
+    episodes: str | None = None,
+    weights: str | None = None,
     discrete: bool | None = None,
     reference: Any = None,
 ) -> Demonstrations:
     """Demonstrations from a table and what its file says about it; what the caller says comes first."""
-    given = {*_listed(action), *_listed(features), *_listed(episode), *_listed(weight)}
+    given = {*_listed(actions), *_listed(features), *_listed(episodes), *_listed(weights)}
     if roles is None:
-        if action is None:
+        if actions is None:
             columns = ", ".join(f"'{name}'" for name in frame.columns)
-            raise InputError(f"say which column is the action, with action= or --action; the columns are {columns}.")
-        return Demonstrations.from_frame(frame, action, features, episode, weight, discrete, reference)
-    chosen = tuple(_listed(action)) or roles.action
+            raise InputError(f"say which column is the action, with actions= or --actions; the columns are {columns}.")
+        return Demonstrations.from_frame(frame, actions, features, episodes, weights, discrete, reference)
+    chosen = tuple(_listed(actions)) or roles.action
     wanted = [f for f in roles.features if f not in given] if features is None else _listed(features)
-    episode = roles.episode if episode is None and roles.episode not in given else episode
-    weight = roles.weight if weight is None and roles.weight not in given else weight
+    episodes = roles.episode if episodes is None and roles.episode not in given else episodes
+    weights = roles.weight if weights is None and roles.weight not in given else weights
     if roles.action_names is not None and chosen == roles.action and discrete in (None, roles.discrete):
-        made = _exactly(frame, roles, wanted, episode, weight)
+        made = _exactly(frame, roles, wanted, episodes, weights)
         made = made if reference is None else made.with_reference(reference)
     else:
-        made = Demonstrations.from_frame(frame, chosen, wanted, episode, weight, discrete, reference, roles.metadata)
+        made = Demonstrations.from_frame(frame, chosen, wanted, episodes, weights, discrete, reference, roles.metadata)
     kept = {name: tuple(f for f in inside if f in made.names) for name, inside in roles.blocks.items()}
     return replace(made, blocks={name: inside for name, inside in kept.items() if inside} | dict(made.blocks))
 

@@ -33,7 +33,7 @@ def follow(
     told, looked_at, rows = 0, 0, 0
     for data, final in _versions(path, load, wait, poll):
         if data.episodes is None or data.num_episodes is None:
-            raise InputError("following a file needs to know its episodes: name their column (--episode).")
+            raise InputError("following a file needs to know its episodes: name their column (--episodes).")
         if follower is None:
             follower, actions = Follower(space_of(data), significance), data.action_names
         if data.action_names != actions:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 from scipy.special import chdtri, stdtrit
@@ -39,15 +40,10 @@ def profile_intervals(likelihood: Likelihood, significance: float = 0.05) -> lis
     Closed for the Gaussian policy: the normal interval, or Student's where the covariance is estimated.
     """
     check_share(significance, "the significance")
-    space = likelihood.space
-    if isinstance(likelihood, GaussianLikelihood):
-        ends = _student_ends(likelihood, significance)
-    elif isinstance(likelihood, BoltzmannLikelihood):
-        ends = boltzmann_ends(likelihood, significance)
-    else:
-        raise InputError(f"profile intervals are for linear policies, found {type(space).__name__}.")
+    space = likelihood.space.as_linear("profile intervals")
+    ends = ends_of(likelihood, significance)
     owner = {i: space.groups[g].name for g in space.tested for i in space.groups[g].indices}
-    names, theta = parameter_names(likelihood.space), likelihood.full.theta
+    names, theta = parameter_names(space), likelihood.full.theta
     return [Interval(names[i], owner[i], float(space.fixed[i]), float(theta[i]), *ends(i)) for i in sorted(owner)]
 
 
@@ -57,7 +53,19 @@ def parameter_names(space: ExponentialFamily) -> list[str]:
     return [f"{column}[{row}]" if len(rows) > 1 else column for row in rows for column in columns]
 
 
-def _student_ends(likelihood: GaussianLikelihood, significance: float) -> Callable[[int], tuple[float, float]]:
+@singledispatch
+def ends_of(likelihood: Likelihood, significance: float) -> Callable[[int], tuple[float, float]]:
+    """θ_i ↦ both ends of its interval, by the kind of the likelihood."""
+    raise InputError(
+        f"profile intervals are for plain Gaussian and Boltzmann likelihoods, found {type(likelihood).__name__}."
+    )
+
+
+ends_of.register(BoltzmannLikelihood)(boltzmann_ends)
+
+
+@ends_of.register
+def student_ends(likelihood: GaussianLikelihood, significance: float) -> Callable[[int], tuple[float, float]]:
     """θ̂_i ± c·s_i, c of the normal law or of Student's: where θ_i = x fixed, λ(x) is a function of ((x − θ̂_i)/s_i)²."""
     inverse, hidden = inverse_of(likelihood)
     spare = likelihood.total_weight

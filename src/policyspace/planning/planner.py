@@ -3,16 +3,17 @@
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
 from policyspace.fits.fisher import dependences, inverse_of, worst_variance
 from policyspace.fits.law import ChiSquare, NoncentralLaw, WilksLambda
-from policyspace.identification import space_and_demonstrations
+from policyspace.identification import Source, bound
 from policyspace.inference.glr import Test
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
@@ -20,7 +21,6 @@ from policyspace.planning.intervals import Interval, profile_intervals
 from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
 from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
-from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
 from policyspace.policies.groups import Group
 
 TESTS = ("wilks", "universal", "eprocess")
@@ -100,8 +100,28 @@ class Plan:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
+@dataclass(frozen=True)
+class Aim:
+    """What a plan is to reach: the wanted power of tests at a level, with the confidence of what the pilot leaves open."""
+
+    power: float = 0.9
+    significance: float = 0.05
+    confidence: float = 0.9
+    effect: float | None = None  # plan for this ‖θ_g‖ instead of what the pilot shows
+    test: str = "wilks"
+
+    def __post_init__(self) -> None:
+        for name in ("power", "significance", "confidence"):
+            check_share(getattr(self, name), f"the {name}")
+        if self.power <= self.significance:
+            raise InputError(f"the power must exceed the significance {self.significance:g}, found {self.power:g}.")
+        if self.effect is not None and not (math.isfinite(self.effect) and self.effect > 0):
+            raise InputError(f"the effect must be a positive number, found {self.effect:g}.")
+
+
+@one_vocabulary
 def plan(
-    features: Any,
+    data: Any,
     actions: Any = None,
     *,
     power: float = 0.9,
@@ -109,51 +129,33 @@ def plan(
     confidence: float = 0.9,
     effect: float | None = None,
     test: str = "wilks",
-    **source: Any,
+    **source: Unpack[Source],
 ) -> Plan:
     """How many pairs and episodes find each group with the wanted power? What data are, is said as to `identify`.
 
     The size of each effect is taken from the pilot, with its uncertainty at `confidence`; or it is `effect`, a ‖θ_g‖ in
     the direction that shows least. `test` is the one that will be used: wilks (λ with Holm), universal or eprocess.
     """
-    return plan_likelihood(*pilot(features, actions, **source), power, significance, confidence, effect, test)
+    return plan_likelihood(*pilot(data, actions, **source), Aim(power, significance, confidence, effect, test))
 
 
-def pilot(features: Any, actions: Any = None, **source: Any) -> tuple[Likelihood, Demonstrations]:
+def pilot(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Likelihood, Demonstrations]:
     """The likelihood of a pilot in a linear policy space, the only kind whose λ has a known law under the alternative."""
-    space, data = space_and_demonstrations(features, actions, **source)
-    if not isinstance(space, GaussianLinear | BoltzmannLinear):
-        raise InputError(
-            f"theory and planning are for linear policies, found {type(space).__name__}: plan with the linear policy of the "
-            "same features, and identify with this one."
-        )
-    return likelihood_of(space, data), data
+    space, pairs = bound(data, actions, **source)
+    return likelihood_of(space.as_linear("theory and planning"), pairs), pairs
 
 
-def plan_likelihood(
-    likelihood: Likelihood,
-    demonstrations: Demonstrations,
-    power: float = 0.9,
-    significance: float = 0.05,
-    confidence: float = 0.9,
-    effect: float | None = None,
-    test: str = "wilks",
-) -> Plan:
+def plan_likelihood(likelihood: Likelihood, demonstrations: Demonstrations, aim: Aim) -> Plan:
     """The plan from a likelihood that is already made."""
-    for value, what in ((power, "the power"), (significance, "the significance"), (confidence, "the confidence")):
-        check_share(value, what)
-    if power <= significance:
-        raise InputError(f"the power must exceed the significance {significance:g}, found {power:g}.")
-    if effect is not None and not (math.isfinite(effect) and effect > 0):
-        raise InputError(f"the effect must be a positive number, found {effect:g}.")
-    procedure = procedure_of(likelihood, test, significance)
-    planner = _Planner(likelihood, demonstrations, procedure, power, (1 - confidence) / 2, effect)
-    tests = one_at_a_time(WilksTest(likelihood), significance).tests
-    intervals = profile_intervals(likelihood, significance)
+    procedure = procedure_of(likelihood, aim.test, aim.significance)
+    planner = _Planner(likelihood, demonstrations, procedure, aim.power, (1 - aim.confidence) / 2, aim.effect)
+    tests = one_at_a_time(WilksTest(likelihood), aim.significance).tests
+    intervals = profile_intervals(likelihood, aim.significance)
     return Plan(
         [planner.group(likelihood.space.groups[g], tests[g], intervals) for g in tests],
-        intervals, test, power, significance, confidence, demonstrations.num_pairs, demonstrations.num_episodes,
-        likelihood.space.num_parameters, procedure, effect, _warnings(likelihood, demonstrations, power),
+        intervals, aim.test, aim.power, aim.significance, aim.confidence,
+        demonstrations.num_pairs, demonstrations.num_episodes, likelihood.space.num_parameters, procedure, aim.effect,
+        _warnings(likelihood, demonstrations),
     )  # fmt: skip
 
 
@@ -163,8 +165,8 @@ def procedure_of(likelihood: Likelihood, test: str, significance: float) -> Proc
     if test == "universal":
         return Universal(significance, num_parameters)
     if test == "eprocess":
-        columns = likelihood.space.column_names if isinstance(likelihood.space, ExponentialFamily) else ()
-        return Prequential(significance, num_parameters, 5.0 * len(columns))  # where the e-process begins to bet
+        begins = 5.0 * len(likelihood.space.column_names)  # where the e-process begins to bet
+        return Prequential(significance, num_parameters, begins)
     if test != "wilks":
         raise InputError(f"unknown test '{test}': {nearest(test, TESTS)}")
     return Wilks(likelihood.law, significance / len(likelihood.space.tested))
@@ -223,12 +225,11 @@ class _Planner:
         return Estimate(*(float(np.ceil(n / self.pairs_per_episode)) for n in (pairs.value, pairs.low, pairs.high)))
 
 
-def _warnings(likelihood: Likelihood, data: Demonstrations, power: float) -> list[str]:
+def _warnings(likelihood: Likelihood, data: Demonstrations) -> list[str]:
     found = []
-    if likelihood.design is not None and isinstance(likelihood.space, ExponentialFamily):
-        found = [
-            f"{d} No number of pairs like these changes that." for d in dependences(likelihood.space, likelihood.design)
-        ]
+    if likelihood.design is not None:
+        related = dependences(likelihood.space.as_linear("dependences"), likelihood.design)
+        found = [f"{dependence} No number of pairs like these changes that." for dependence in related]
     if likelihood.full.separated:
         found.append(
             "the pilot is separated: no finite parameter is most likely. λ and the plans made from it still hold as limits, "

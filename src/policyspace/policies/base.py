@@ -5,31 +5,93 @@ Every formula is written once for NumPy and JAX: `xp` is the namespace of the ar
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.errors import InputError
 from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linear_groups, whole_columns
 
 Array = Any  # a NumPy or a JAX array
 Key = Any  # a JAX key or a numpy.random.Generator
 
+RECORDED = ("hidden", "activation", "covariance", "intercept")
+"""What a simulated file records about the policy of its agent."""
+
 
 class PolicySpace(ABC):
-    """A set of policies {π_θ : θ ∈ R^d} with a partition of θ into groups, the units that are tested."""
+    """A set of policies {π_θ : θ ∈ R^d} with a partition of θ into groups, the units that are tested.
+
+    A space that is made without features keeps what was said about it until `bind` gives it those of the data.
+    """
+
+    discrete: ClassVar[bool | None] = None  # are the actions labels, rather than numbers? None: either
+    unsaid: ClassVar[Mapping[str, Any]] = {}  # what holds where neither the user nor the data's file says anything
 
     groups: tuple[Group, ...]
     fixed: np.ndarray  # [d], what a parameter is worth when the agent does not control it
     feature_names: tuple[str, ...]
     action_names: tuple[str, ...]  # labels, or the components of a continuous action
-    discrete: bool | None  # whether actions are labels; None where the user's own policy takes both
+    _said: Mapping[str, Any] | None = None  # about a space that waits for its data
+    _missing: str | None = None  # why some attributes are not there yet
+
+    if not TYPE_CHECKING:  # types are checked as if every attribute were there
+
+        def __getattr__(self, name: str) -> Any:
+            if self._missing is not None and not name.startswith("_"):
+                raise InputError(self._missing)
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+
+    def _wait(self, said: Mapping[str, Any]) -> None:
+        """Keep what was said until the features are known."""
+        self._said = said
+        name = type(self).__name__
+        self._missing = (
+            f"this {name} has no features yet: name them when it is made, or give it those of data by bind(data)."
+        )
+
+    def bind(self, data: Demonstrations) -> "PolicySpace":
+        """The same space over the features and actions of the data; what was not said is as the data's file records it.
+
+        A space that has its features is returned as it is.
+        """
+        if self._said is None:
+            return self
+        if self.discrete is not None and self.discrete != data.discrete:
+            needed, found = ("labels", "numbers") if self.discrete else ("numbers", "labels")
+            other = "Gaussian" if self.discrete else "Boltzmann"
+            raise InputError(
+                f"a {type(self).__name__} needs {needed} as actions, found {found}: use the {other} policy."
+            )
+        recorded = recorded_policy(data)
+        unsaid = dict(self.unsaid) | {name: recorded[name] for name in RECORDED if recorded.get(name) is not None}
+        words = {name: unsaid.get(name) if value is None else value for name, value in self._said.items()}
+        made: Callable[..., PolicySpace] = type(self)
+        return made(data.names, data.action_names, **words, blocks=dict(data.blocks))
+
+    def with_noise(self, estimate: Callable[[Any], np.ndarray]) -> "PolicySpace":
+        """The same space, with its covariance as estimated where it must be known and is not."""
+        return self
 
     @property
     def num_parameters(self) -> int:
         """The dimension d of θ."""
         return len(self.fixed)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of φ(s) in a linear policy; none in others."""
+        return ()
+
+    def as_linear(self, what: str) -> "ExponentialFamily":
+        """The same space, which must be a linear one for what is asked."""
+        raise InputError(
+            f"{what} are for linear policies, found {type(self).__name__}: ask about the linear policy of the same "
+            "features, and identify with this one."
+        )
 
     @property
     def tested(self) -> tuple[int, ...]:
@@ -97,6 +159,12 @@ class PolicySpace(ABC):
         """Actions a ~ π_θ(·|s) for features [..., q]."""
 
 
+def recorded_policy(data: Demonstrations) -> Mapping[str, Any]:
+    """What the file of the data records about the policy of its agent."""
+    recorded = data.metadata.get("policy")
+    return recorded if isinstance(recorded, Mapping) else {}
+
+
 @final
 @dataclass(frozen=True)
 class Policy:
@@ -121,6 +189,8 @@ class ExponentialFamily(PolicySpace):
     the k natural parameters η = weights·φ(s) alone; a family says what u, log h and A(η) with its two derivatives are.
     """
 
+    quadratic: ClassVar[bool] = False  # is A(η) quadratic, so that the information does not depend on θ?
+
     feature_names: tuple[str, ...]  # without the intercept
     row_names: tuple[str, ...]  # what each of the k rows of the weights belongs to
     intercept: bool
@@ -129,14 +199,15 @@ class ExponentialFamily(PolicySpace):
         self,
         features: tuple[str, ...],
         rows: tuple[str, ...],
-        groups: Groups,
+        groups: Groups | None,
         always: tuple[str, ...],
         fixed: Any,
-        intercept: bool,
+        intercept: bool | None,
         blocks: dict[str, tuple[str, ...]] | None,
     ) -> None:
-        self.feature_names, self.row_names, self.intercept = features, rows, intercept
-        self.groups, self.fixed = linear_groups(features, rows, groups, always, fixed, intercept, blocks or {})
+        self.feature_names, self.row_names, self.intercept = features, rows, intercept is None or bool(intercept)
+        groups = "feature" if groups is None else groups
+        self.groups, self.fixed = linear_groups(features, rows, groups, always, fixed, self.intercept, blocks or {})
 
     @property
     def rows_to_learn_from(self) -> int:
@@ -159,6 +230,15 @@ class ExponentialFamily(PolicySpace):
     def column_names(self) -> tuple[str, ...]:
         """The columns of φ(s): the intercept, where there is one, then the features."""
         return ((INTERCEPT,) if self.intercept else ()) + self.feature_names
+
+    @final
+    def as_linear(self, what: str) -> "ExponentialFamily":
+        """The same space: it is linear."""
+        return self
+
+    def noise_covariance(self, theta: Array | None = None, data: Demonstrations | None = None) -> np.ndarray | None:
+        """Σ of the noise around the mean action: known, or of what θ leaves of the data; None where actions are choices."""
+        raise InputError(f"the noise is known of linear Gaussian and Boltzmann policies, found {type(self).__name__}.")
 
     def weights(self, theta: Array) -> Array:
         """θ as the matrix [k, q] of the paper's Table 1."""

@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.policies.base import Array, ExponentialFamily, Key
 from policyspace.policies.groups import Groups
@@ -16,24 +17,25 @@ class BoltzmannLinear(ExponentialFamily):
     """Discrete actions, π(a_i|s) ∝ exp(weights_i·φ(s)); the last action is the reference, whose weights are zero.
 
     With k rows for k+1 actions the space is identifiable. The second case of Table 1 is i = k+1. Actions are given
-    as codes 0…k, in the order of `actions`.
+    as codes 0…k, in the order of `actions`. By default groups by feature, and an intercept.
     """
 
     discrete = True
 
     def __init__(
         self,
-        features: Sequence[str],
-        actions: Sequence[str],
-        groups: Groups = "feature",
+        features: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        groups: Groups | None = None,
         always: Sequence[str] = (),
         fixed: Any = 0.0,
-        intercept: bool = True,
+        intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        if len(actions) < 2:
-            raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions)}.")
-        self.action_names = tuple(actions)
+        if features is None:
+            self._wait({"groups": groups, "always": always, "fixed": fixed, "intercept": intercept})
+            return
+        self.action_names = choices(actions)
         super().__init__(tuple(features), self.action_names[:-1], groups, tuple(always), fixed, intercept, blocks)
 
     def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
@@ -67,6 +69,9 @@ class BoltzmannLinear(ExponentialFamily):
         p = self.cumulant_gradient(eta)
         return p[..., :, None] * (xp.eye(len(self.row_names)) - p[..., None, :])
 
+    def noise_covariance(self, theta: Array | None = None, data: Demonstrations | None = None) -> None:
+        """There is none: actions are choices."""
+
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
         """Action codes: with NumPy the largest of η + Gumbel noise, with JAX by inversion, one uniform number each."""
         eta = self.natural(theta, features)
@@ -74,6 +79,13 @@ class BoltzmannLinear(ExponentialFamily):
             logits = np.concatenate([eta, np.zeros_like(eta[..., :1])], axis=-1)
             return np.argmax(logits + key.gumbel(size=logits.shape), axis=-1)
         return choose(key, eta.T).T
+
+
+def choices(actions: Sequence[str] | None) -> tuple[str, ...]:
+    """The actions of a Boltzmann policy, of which there must be two."""
+    if actions is None or len(actions) < 2:
+        raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions or ())}.")
+    return tuple(actions)
 
 
 def choose(key: Key, eta: Array) -> Array:

@@ -5,6 +5,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.policies.base import Array, ExponentialFamily, Key
 from policyspace.policies.groups import Groups
@@ -17,25 +18,32 @@ EXTREME = 1e-100
 class GaussianLinear(ExponentialFamily):
     """Continuous actions of dimension k with covariance Σ: known (scalar, diagonal or full) or estimated.
 
-    Table 1 lacks a ½ in the log-partition: A(η) = ½ ηᵀΣ⁻¹η, with u(a) = Σ⁻¹a.
+    Table 1 lacks a ½ in the log-partition: A(η) = ½ ηᵀΣ⁻¹η, with u(a) = Σ⁻¹a. By default one action, named "action", an
+    estimated covariance, groups by feature, and an intercept.
     """
 
     discrete = False
+    quadratic = True
 
     def __init__(
         self,
-        features: Sequence[str],
-        actions: Sequence[str] = ("action",),
-        covariance: float | Sequence[Any] | np.ndarray | Literal["estimate"] = "estimate",
-        groups: Groups = "feature",
+        features: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        covariance: float | Sequence[Any] | np.ndarray | Literal["estimate"] | None = None,
+        groups: Groups | None = None,
         always: Sequence[str] = (),
         fixed: Any = 0.0,
-        intercept: bool = True,
+        intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.action_names = tuple(actions)
-        super().__init__(tuple(features), self.action_names, groups, tuple(always), fixed, intercept, blocks)
-        self.estimated = isinstance(covariance, str) and covariance == "estimate"
+        self.estimated = covariance is None or (isinstance(covariance, str) and covariance == "estimate")
+        if features is None:
+            said = {"covariance": covariance, "groups": groups, "always": always, "fixed": fixed}
+            self._wait(said | {"intercept": intercept})
+            return
+        rows = ("action",) if actions is None else tuple(actions)
+        self.action_names = rows
+        super().__init__(tuple(features), rows, groups, tuple(always), fixed, intercept, blocks)
         if not self.estimated:
             self.covariance = covariance_matrix(covariance, len(self.row_names))
             self.precision = np.linalg.inv(self.covariance)
@@ -83,6 +91,16 @@ class GaussianLinear(ExponentialFamily):
             noise = key.standard_normal(mean.shape)
             return mean + noise @ root.T
         return (mean.T + columns_of_noise(key, root, mean.T.shape)).T
+
+    def noise_covariance(self, theta: Array | None = None, data: Demonstrations | None = None) -> np.ndarray:
+        """Σ, or in its place the covariance of what θ leaves of the data's actions."""
+        if not self.estimated:
+            return self.covariance
+        if theta is None or data is None:
+            raise InputError("the scale of a Gaussian policy needs its covariance: give a space that knows it.")
+        left = data.actions - self.natural(theta, data.features)
+        weights = np.ones(len(left)) if data.weights is None else data.weights
+        return (left * weights[:, None]).T @ left / weights.sum()
 
     def _log_det(self) -> float:
         return float(np.linalg.slogdet(2 * np.pi * self.covariance)[1])

@@ -85,6 +85,8 @@ def linear_groups(
                 if name in partition:
                     raise InputError(f"group '{name}' has the name of a feature that it does not hold: rename it.")
                 partition[name] = left
+    elif groups in ("input", "hidden", "output"):
+        raise InputError(f"the groups '{groups}' belong to the policy 'network', found a linear one: use 'feature'.")
     else:
         raise InputError(f"groups must be 'feature', 'parameter' or a table of names, found {groups!r}.")
     # In the order of the features, whatever way the groups were given.

@@ -4,15 +4,16 @@
 the inputs therefore come first, and Θ_I is about them, as it is about the columns of a linear policy.
 """
 
+import copy
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, Literal, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.policies.base import Array, Key, PolicySpace
-from policyspace.policies.boltzmann import choose
+from policyspace.policies.boltzmann import choices, choose
 from policyspace.policies.gaussian import columns_of_noise, covariance_matrix
 from policyspace.policies.groups import Group, Groups, Support, linear_groups, whole_columns
 
@@ -27,7 +28,8 @@ class Network(PolicySpace):
     """A policy whose distribution depends on the state through z = W_L h(… h(W_1 φ + b_1) …) + b_L.
 
     The tested groups are the inputs (all the weights that leave one input, the default), the hidden units (all the
-    weights that leave one unit) or the outputs (all the weights that enter one output).
+    weights that leave one unit) or the outputs (all the weights that enter one output). By default there is one hidden
+    tanh layer of 8 units.
     """
 
     row_names: tuple[str, ...]  # what each output belongs to
@@ -36,20 +38,22 @@ class Network(PolicySpace):
         self,
         features: Sequence[str],
         rows: Sequence[str],
-        hidden: Sequence[int],
-        activation: Activation,
-        groups: NetworkGroups,
+        hidden: Sequence[int] | None,
+        activation: Activation | None,
+        groups: NetworkGroups | None,
         always: Sequence[str],
         fixed: Any,
         blocks: dict[str, tuple[str, ...]] | None,
     ) -> None:
-        self.feature_names, self.row_names, self.hidden = tuple(features), tuple(rows), tuple(hidden)
+        self.feature_names, self.row_names = tuple(features), tuple(rows)
+        self.hidden = (8,) if hidden is None else tuple(hidden)
         if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in self.hidden):
             raise InputError(f"the hidden layers must have one unit or more each, found hidden={self.hidden}.")
-        if activation not in ("tanh", "relu"):
+        self.activation: Activation = "tanh" if activation is None else activation
+        if self.activation not in ("tanh", "relu"):
             raise InputError(f"the activation must be 'tanh' or 'relu', found {activation!r}.")
-        self.activation = activation
         self.sizes = (len(self.feature_names), *self.hidden, len(self.row_names))
+        groups = "input" if groups is None else groups
         self.groups, self.fixed = _network_groups(self, groups, tuple(always), fixed, blocks or {})
 
     @property
@@ -140,24 +144,47 @@ class Network(PolicySpace):
 
 @final
 class GaussianNetwork(Network):
-    """Continuous actions of dimension k, a ~ N(z_θ(s), Σ) with a known covariance (the paper's car: 5→8→2, 0.1 I)."""
+    """Continuous actions of dimension k, a ~ N(z_θ(s), Σ) with a known covariance (the paper's car: 5→8→2, 0.1 I).
+
+    The covariance is by default 0.1 where the features are named, and estimated where the space is bound to data.
+    """
 
     discrete = False
+    unsaid: ClassVar[Mapping[str, Any]] = {"covariance": "estimate"}
 
     def __init__(
         self,
-        features: Sequence[str],
-        actions: Sequence[str] = ("action",),
-        hidden: Sequence[int] = (8,),
-        covariance: float | Sequence[Any] | np.ndarray = 0.1,
-        activation: Activation = "tanh",
-        groups: NetworkGroups = "input",
+        features: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        hidden: Sequence[int] | None = None,
+        covariance: float | Sequence[Any] | np.ndarray | Literal["estimate"] | None = None,
+        activation: Activation | None = None,
+        groups: NetworkGroups | None = None,
         always: Sequence[str] = (),
         fixed: Any = 0.0,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.action_names = tuple(actions)
+        if features is None:
+            said = {"hidden": hidden, "covariance": covariance, "activation": activation, "groups": groups}
+            self._wait(said | {"always": always, "fixed": fixed})
+            return
+        self.action_names = ("action",) if actions is None else tuple(actions)
         super().__init__(features, self.action_names, hidden, activation, groups, always, fixed, blocks)
+        if isinstance(covariance, str) and covariance == "estimate":
+            self._missing = "this network does not know its covariance yet: give it as a number or a matrix."
+        else:
+            self._set_covariance(0.1 if covariance is None else covariance)
+
+    def with_noise(self, estimate: Callable[["GaussianNetwork"], np.ndarray]) -> "GaussianNetwork":
+        """The same network, with its covariance as estimated where it is not known; taken as known afterwards."""
+        if self._missing is None:
+            return self
+        space = copy.copy(self)
+        space._missing = None
+        space._set_covariance(estimate(self))
+        return space
+
+    def _set_covariance(self, covariance: Any) -> None:
         self.covariance = covariance_matrix(covariance, len(self.action_names))
         self.precision = np.linalg.inv(self.covariance)
 
@@ -201,18 +228,20 @@ class BoltzmannNetwork(Network):
 
     def __init__(
         self,
-        features: Sequence[str],
-        actions: Sequence[str],
-        hidden: Sequence[int] = (8,),
-        activation: Activation = "tanh",
-        groups: NetworkGroups = "input",
+        features: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        hidden: Sequence[int] | None = None,
+        activation: Activation | None = None,
+        groups: NetworkGroups | None = None,
         always: Sequence[str] = (),
         fixed: Any = 0.0,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        if len(actions) < 2:
-            raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions)}.")
-        self.action_names = tuple(actions)
+        if features is None:
+            said = {"hidden": hidden, "activation": activation, "groups": groups, "always": always, "fixed": fixed}
+            self._wait(said)
+            return
+        self.action_names = choices(actions)
         super().__init__(features, self.action_names[:-1], hidden, activation, groups, always, fixed, blocks)
 
     def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.study.answers import Request, Status
 from policyspace.study.round_record import RoundRecord, plain, reasons, same_configuration
@@ -36,6 +37,7 @@ class Study:
         self.settings: dict[str, Any] = store.settings()
 
     @classmethod
+    @one_vocabulary
     def create(
         cls,
         path: str | Path,
@@ -46,10 +48,10 @@ class Study:
         significance: float = 0.05,
         rule: str = "simplified",
         design: str = "d-optimal",
-        num_attempts: int = 3,
-        num_episodes: int = 100,
+        attempts: int = 3,
+        episodes: int = 100,
         budget: int | None = None,
-        initial: Mapping[str, Any] | None = None,
+        configuration: Mapping[str, Any] | None = None,
         paper_rule: bool = False,
         seed: int = 0,
         test: str = "auto",
@@ -57,13 +59,13 @@ class Study:
         """A new study in a new file.
 
         `world` is one of ours by name or `module:Class`. `features` are those in question; the others may be used by the
-        agent and are not tested, like the groups in `always`. After the first round, at `initial`, a joint design asks
-        `num_attempts` times, one for single units (the paper's) as often for every unit; each round has `num_episodes`, or
-        its share of the `budget`. `test` "batches" tests every batch alone, at its share of δ; "eprocess" looks after every
+        agent and are not tested, like the groups in `always`. After the first round, at `configuration`, a joint design
+        asks `attempts` times, one for single units (the paper's) as often for every unit; each round has `episodes`, or its
+        share of the `budget`. `test` "batches" tests every batch alone, at its share of δ; "eprocess" looks after every
         episode at all that was told so far, at full δ, and is the default for networks: no batch has to decide alone.
         """
         place = load_world(world)
-        check_settings(significance, rule, design, num_attempts, num_episodes, budget, seed)
+        check_settings(significance, rule, design, attempts, episodes, budget, seed)
         if features is not None and groups != "feature":
             raise InputError("features and groups exclude each other: name the known groups in always instead.")
         always = [*always, *not_in_question(place, features)]
@@ -73,7 +75,7 @@ class Study:
             raise InputError("a study needs at least one unit to test, found none: declare fewer of them known.")
         test = chosen_test(test, space, rule, paper_rule)
         joint = design_for(design, place).joint
-        num_rounds = 1 + num_attempts * (1 if joint else len(units))
+        num_rounds = 1 + attempts * (1 if joint else len(units))
         if budget is not None and budget < num_rounds:
             raise InputError(
                 f"a budget of {budget} episodes is too small for {num_rounds} rounds: allow at least one each."
@@ -88,11 +90,11 @@ class Study:
             "rule": rule,
             "design": design,
             "joint": joint,
-            "num_attempts": num_attempts,
+            "num_attempts": attempts,
             "num_rounds": num_rounds,
-            "num_episodes": num_episodes,
+            "num_episodes": episodes,
             "budget": budget,
-            "initial": plain(place.check_configuration(initial or {})),
+            "initial": plain(place.check_configuration(configuration or {})),
             "paper_rule": paper_rule,
             "seed": seed,
             "test": test,

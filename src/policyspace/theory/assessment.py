@@ -2,19 +2,21 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy.special import chdtri
 
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.vocabulary import one_vocabulary
 from policyspace.fits import Likelihood
 from policyspace.fits.fisher import smallest_eigenvalue
+from policyspace.identification import Source
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
 from policyspace.planning import Wilks, pairs_for_power, pilot
 from policyspace.planning.sentences import as_number
-from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
+from policyspace.policies import ExponentialFamily
 from policyspace.theory.concentration import (
     boltzmann_scale,
     check_significance,
@@ -93,16 +95,16 @@ def plug_in_gaps(likelihood: Likelihood, significance: float = 0.05) -> dict[str
     return {groups[g].name: verdicts.tests[g].statistic / 2 / likelihood.total_weight for g in chosen}
 
 
-def assess(features: Any, actions: Any = None, *, significance: float = 0.05, **source: Any) -> Assessment:
+@one_vocabulary
+def assess(data: Any, actions: Any = None, *, significance: float = 0.05, **source: Unpack[Source]) -> Assessment:
     """The theory of Section 4 on a data set; what data are, is said as to `identify`."""
-    return assess_likelihood(*pilot(features, actions, **source), significance)
+    return assess_likelihood(*pilot(data, actions, **source), significance)
 
 
 def assess_likelihood(likelihood: Likelihood, data: Demonstrations, significance: float = 0.05) -> Assessment:
     """The theory on a likelihood that is already made."""
     check_significance(significance)
-    space = likelihood.space
-    assert isinstance(space, GaussianLinear | BoltzmannLinear)
+    space = likelihood.space.as_linear("theory and planning")
     gaps, d, n = plug_in_gaps(likelihood, significance), space.num_parameters, likelihood.total_weight
     tests = len(space.tested)
     information = likelihood.information()
@@ -131,13 +133,12 @@ class _Coordinates:
 
 
 def _coordinates(
-    space: GaussianLinear | BoltzmannLinear, likelihood: Likelihood, data: Demonstrations, information: np.ndarray
+    space: ExponentialFamily, likelihood: Likelihood, data: Demonstrations, information: np.ndarray
 ) -> dict[str, _Coordinates]:
     """σ, λ̂_min and ‖θ̂‖ as given, and where it can be done with features (and actions) made uncorrelated first."""
     weights = space.weights(likelihood.full.theta - space.fixed)
     longest = plug_in_feature_bound(space, data.features)
-    gaussian = isinstance(space, GaussianLinear)
-    covariance = _covariance(space, likelihood, data) if gaussian else None
+    covariance = space.noise_covariance(likelihood.full.theta, data)
     scale = boltzmann_scale(longest) if covariance is None else gaussian_scale(longest, covariance)
     # At infinity, where a separated θ̂ lies, the information is zero.
     regular = likelihood.identifiable and not likelihood.full.separated
@@ -160,16 +161,6 @@ def _coordinates(
             error = float(np.sqrt(np.trace(np.linalg.inv(information))))
         found["whitened"] = _Coordinates(longest, scale, smallest, error, float(np.linalg.norm(weights @ colour)))
     return found
-
-
-def _covariance(space: GaussianLinear | BoltzmannLinear, likelihood: Likelihood, data: Demonstrations) -> np.ndarray:
-    """Σ, or in its place the covariance of what the full fit leaves."""
-    assert isinstance(space, GaussianLinear)
-    if not space.estimated:
-        return space.covariance
-    left = data.actions - space.natural(likelihood.full.theta, data.features)
-    weights = np.ones(len(left)) if data.weights is None else data.weights
-    return (left * weights[:, None]).T @ left / weights.sum()
 
 
 def _bounds(name: str, likelihood: Likelihood, at: _Coordinates, gaps: dict[str, float], significance: float) -> Bounds:
@@ -210,7 +201,7 @@ def _warnings(likelihood: Likelihood, space: ExponentialFamily, gaps: dict[str, 
             "λ̂_min = 0: on these states different parameters are the same policy, and the theory promises nothing at any n; "
             "drop redundant features (policyspace identify names them)."
         )
-    if isinstance(space, BoltzmannLinear):
+    if not space.quadratic:
         found.append(
             "Theorem 4.1 asks for λ̂_min > 0 over all of Θ, and for a Boltzmann policy the infimum over Θ = R^d is 0: shown "
             "is λ̂_min at θ̂. Within a ball around it the smallest is smaller, and bounds that hold are larger still."

@@ -11,7 +11,6 @@ import numpy as np
 from policyspace.errors import InputError
 from policyspace.policies.base import ExponentialFamily
 from policyspace.policies.boltzmann import BoltzmannLinear
-from policyspace.policies.gaussian import GaussianLinear
 
 # -- what the bounds are made of ----------------------------------------------------------------------------------
 
@@ -33,13 +32,8 @@ def boltzmann_scale(feature_bound: float, sharp: bool = False) -> float:
 
 def subgaussian_scale(space: ExponentialFamily, feature_bound: float) -> float:
     """σ of the subgaussianity assumption for either linear policy, given Φ_max = sup ‖φ(s)‖, the constant counted."""
-    if isinstance(space, GaussianLinear):
-        if space.estimated:
-            raise InputError("the scale of a Gaussian policy needs its covariance: give a space that knows it.")
-        return gaussian_scale(feature_bound, space.covariance)
-    if isinstance(space, BoltzmannLinear):
-        return boltzmann_scale(feature_bound)
-    raise InputError(f"the scale is known for linear Gaussian and Boltzmann policies, found {type(space).__name__}.")
+    covariance = space.noise_covariance()
+    return boltzmann_scale(feature_bound) if covariance is None else gaussian_scale(feature_bound, covariance)
 
 
 def plug_in_feature_bound(space: ExponentialFamily, features: np.ndarray) -> float:

@@ -1,0 +1,102 @@
+"""The same words everywhere; older ones mean what they meant, and misspelt ones are told apart."""
+
+import inspect
+
+import numpy as np
+import polars
+import pytest
+
+import policyspace
+from policyspace import Demonstrations, InputError, Study, identify, plan, read
+from policyspace.data.vocabulary import RENAMED
+from policyspace.theory import assess
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(90, 2))
+FORCE = X[:, 0] + RNG.normal(size=90)
+TRIP, COUNT = np.arange(90) // 9, RNG.integers(1, 3, 90).astype(float)
+FRAME = polars.DataFrame({"speed": X[:, 0], "left": X[:, 1], "force": FORCE, "trip": TRIP, "count": COUNT})
+COLUMNS = {"features": ["speed", "left"], "episodes": "trip", "weights": "count"}
+OLD_COLUMNS = {"names": ["speed", "left"], "episode": "trip", "weight": "count"}
+
+
+@pytest.fixture
+def file(tmp_path):
+    FRAME.write_csv(tmp_path / "log.csv")
+    return tmp_path / "log.csv"
+
+
+def same(one, other):
+    for name in Demonstrations.__dataclass_fields__:
+        np.testing.assert_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("call", [identify, plan, assess])
+def test_older_words_give_the_same_answer(call, file):
+    wanted = call(FRAME, "force", **COLUMNS).to_json()
+    assert call(FRAME, "force", **OLD_COLUMNS).to_json() == wanted
+    assert call(FRAME, action="force", **OLD_COLUMNS).to_json() == wanted
+    assert call(file, action="force", **OLD_COLUMNS).to_json() == wanted
+    arrays = {"episodes": TRIP, "weights": COUNT}
+    new = call(X, FORCE, features=["speed", "left"], **arrays).to_json()
+    assert call(features=X, actions=FORCE, names=["speed", "left"], **arrays).to_json() == new
+    assert call(X, FORCE, names=["speed", "left"], episode=TRIP, weight=COUNT).to_json() == new
+
+
+def test_older_words_make_the_same_demonstrations(file):
+    wanted = Demonstrations.from_frame(FRAME, "force", **COLUMNS)
+    old = {"features": ["speed", "left"], "episode": "trip", "weight": "count"}
+    same(Demonstrations.from_frame(FRAME, action="force", **old), wanted)
+    same(read(file, action="force", **old), wanted)
+    same(read(file, "force", **COLUMNS), wanted)
+    arrays = Demonstrations.from_arrays(X, FORCE, features=["speed", "left"])
+    same(Demonstrations.from_arrays(X, FORCE, names=["speed", "left"]), arrays)
+    same(Demonstrations.from_arrays(features=X, actions=FORCE, names=["speed", "left"]), arrays)
+    same(Demonstrations.from_arrays(X, FORCE, ["speed", "left"]), arrays)
+    assert Demonstrations.from_arrays(X[:, :1], FORCE, features="speed").names == ("speed",)
+
+
+@pytest.mark.parametrize("call", [identify, plan, assess, Demonstrations.from_arrays, Demonstrations.from_frame, read])
+def test_unknown_words_are_named_with_what_was_meant(call):
+    for given, meant in (("feature", "features"), ("weigths", "weights"), ("acttions", "actions")):
+        with pytest.raises(InputError, match=f"{call.__name__} has no argument '{given}': did you mean '{meant}'"):
+            call(X, **{given: 1})
+    with pytest.raises(InputError, match="has no argument 'qqq': valid names are"):
+        call(X, qqq=1)
+
+
+def test_words_of_the_plan_and_of_the_policy_are_known_to_plan():
+    for given, meant in (("powr", "power"), ("covarance", "covariance"), ("hiden", "hidden")):
+        with pytest.raises(InputError, match=f"plan has no argument '{given}': did you mean '{meant}'"):
+            plan(X, FORCE, **{given: 1})
+
+
+def test_a_study_takes_the_words_of_its_command_and_the_older_ones(tmp_path):
+    new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
+    here = Study.create(new, "minigolf", attempts=2, episodes=30, configuration={"putter_length": 9.0})
+    there = Study.create(old, "minigolf", num_attempts=2, num_episodes=30, initial={"putter_length": 9.0})
+    assert here.settings == there.settings
+    assert (here.settings["num_attempts"], here.settings["num_episodes"]) == (2, 30)
+    assert here.settings["initial"]["putter_length"] == 9.0
+    with pytest.raises(InputError, match="create has no argument 'atempts': did you mean 'attempts'"):
+        Study.create(tmp_path / "none.sqlite", "minigolf", atempts=2)
+
+
+def test_a_word_and_its_older_form_are_one_too_many():
+    with pytest.raises(InputError, match="names= is an older word for features=, found both"):
+        identify(X, FORCE, features=["a", "b"], names=["a", "b"])
+    with pytest.raises(InputError, match="action= is an older word for actions=, found both"):
+        identify(FRAME, "force", action="force")
+
+
+def test_every_call_takes_the_same_words():
+    """The table that plan and assess share holds just what identify says about data and policy."""
+    from policyspace.identification import Source
+
+    own = {"data", "actions", "rule", "significance", "correction", "paper_rule", "firth", "test", "seed"}
+    assert set(inspect.signature(identify).parameters) - own == set(Source.__annotations__)
+    for call in (Demonstrations.from_arrays, Demonstrations.from_frame, read):
+        assert {"actions", "features", "episodes", "weights"} <= set(inspect.signature(call).parameters)
+    for call in (identify, plan, assess, Demonstrations.from_arrays, Demonstrations.from_frame, read):
+        assert set(RENAMED).isdisjoint(inspect.signature(call).parameters)
+    assert policyspace.identify.__doc__.startswith("Which groups")
