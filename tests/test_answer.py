@@ -33,22 +33,22 @@ def words(text):
 
 
 def test_sentence(answer, ambiguous):
-    assert answer.sentence == "The agent controls speed; no evidence for <b>left</b> and a & b."
+    assert answer.sentence == "The agent uses speed; no evidence for <b>left</b> and a & b."
     assert ambiguous.sentence == (
-        "No group is shown to be controlled; at least one of left and right is needed, but the data do not say which; "
+        "No group is shown to be used; at least one of left and right is needed, but the data do not say which; "
         "no evidence for radio."
     )
     both = identify(np.column_stack([TWINS, X[:, 2]]), FORCE + X[:, 2], features=list("abcd"), rule="combinatorial")
-    assert both.sentence.startswith("The agent controls d; at least one of a and b is needed too, but")
+    assert both.sentence.startswith("The agent uses d; at least one of a and b is needed too, but")
 
 
 def test_what_was_declared_is_not_claimed_as_found():
     """A group that is not tested is not shown to be controlled."""
     found = identify(X, FORCE, features=list("abc"), always=["c"])
-    assert found.sentence == "The agent controls a, beside c as declared; no evidence for b."
+    assert found.sentence == "The agent uses a, beside c as declared; no evidence for b."
     assert found.core == ["a", "c"]
     nothing = identify(X, RNG.normal(size=200), features=list("abc"), always=["a", "b"])
-    assert nothing.sentence == "No group is shown to be controlled, beside a and b as declared; no evidence for c."
+    assert nothing.sentence == "No group is shown to be used, beside a and b as declared; no evidence for c."
 
 
 def test_a_partial_search_claims_no_need(ambiguous):
@@ -155,7 +155,7 @@ def test_settings_say_how_the_answer_was_made():
 
 def test_what_is_infinite_is_null():
     """Separated data: the effect diverges, in JSON as null, never as a number."""
-    result = identify(X, np.where(X[:, 0] > 0, "go", "stop"), features=list("abc"))
+    result = identify(X, np.where(X[:, 0] > 0, "go", "stop"), features=list("abc"), test="wilks")
     assert result.separated
     assert result.tests[0].effect == np.inf
     found = json.loads(result.to_json(), parse_constant=lambda text: pytest.fail(f"found {text}"))

@@ -34,7 +34,7 @@ def test_clear_agents_are_identified_by_both_rules(rule, paper_rule, make):
     answer = identify(*make(), features=NAMES, rule=rule, paper_rule=paper_rule)
     assert answer.support == answer.core == ["speed", "left"]
     assert answer.supports == [["speed", "left"]] and answer.undecided == []
-    assert answer.sentence == "The agent controls speed and left; no evidence for right."
+    assert answer.sentence == "The agent uses speed and left; no evidence for right."
     assert [test.verdict for test in answer.tests] == ["controlled", "controlled", "no evidence"]
     assert [test.rejected for test in answer.tests] == [True, True, False]
     assert answer.identifiable and answer.exhaustive and not answer.separated and answer.warnings == []
@@ -102,7 +102,7 @@ def test_copies_are_left_to_rule_1():
     assert both.supports == [["speed", "left"], ["left", "velocity"]]
     assert (both.core, both.undecided) == (["left"], ["speed", "velocity"])
     assert both.sentence == (
-        "The agent controls left; at least one of speed and velocity is needed too, but the data do not say which; "
+        "The agent uses left; at least one of speed and velocity is needed too, but the data do not say which; "
         "no evidence for right."
     )
     assert "Minimal supports that explain the data: {speed, left} or {left, velocity}." in str(both)
@@ -178,7 +178,7 @@ def test_json_holds_what_was_promised():
     x, y = choices()
     level = np.zeros((800, 1))
     level[y == "go"] = np.random.default_rng(0).random((np.sum(y == "go"), 1)) < 0.3  # separated: an infinite effect
-    answer = identify(np.hstack([x, level]), y, features=(*NAMES, "door"))
+    answer = identify(np.hstack([x, level]), y, features=(*NAMES, "door"), test="wilks")
     found = json.loads(answer.to_json())
     promised = {
         "supports", "core", "undecided", "tests", "log_likelihood", "num_pairs", "num_parameters", "identifiable",

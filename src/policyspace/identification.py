@@ -12,6 +12,7 @@ from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
 from policyspace.fits.chunks import single_threaded_blas
+from policyspace.fits.firth import with_firth
 from policyspace.fits.network_fits import residual_covariance
 from policyspace.inference.answering import answer_of
 from policyspace.inference.choice import TestName, choose, support_test
@@ -135,6 +136,7 @@ def simplified_by(
     """Rule 2 from a likelihood that is already made."""
     check = cache(lambda: check_model(likelihood, demonstrations))
     name, reason = choose(_fixed_by_penalty(test, likelihood.penalised), likelihood, demonstrations, check)
+    likelihood = with_firth(likelihood) if name == "firth" else likelihood
     decider = support_test(name, likelihood, demonstrations, significance, seed)
     verdicts = one_at_a_time(decider, significance, correction)
     settings = {"rule": "simplified", "significance": significance, "correction": correction, "test_reason": reason}
@@ -160,6 +162,7 @@ def combinatorial(
     name, reason = choose(_fixed_by_penalty(test, firth), likelihood, demonstrations, check)
     if paper_rule and name not in ("wilks", "firth"):
         raise InputError(f"the paper's rule belongs to the test 'wilks', found '{name}': leave one of them out.")
+    likelihood = with_firth(likelihood) if name == "firth" else likelihood
     decider = support_test(name, likelihood, demonstrations, significance, seed)
     verdicts = all_supports(decider, significance, paper_rule)
     correction = "Bonferroni over all supports" if paper_rule else "closed testing"

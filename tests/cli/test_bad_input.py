@@ -354,7 +354,7 @@ def test_a_terminal_without_greek():
     settings = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = process("identify", "log.csv", *MOVE, env=os.environ | settings)
     assert done.returncode == 0, done.stderr
-    assert "The agent controls x" in done.stdout
+    assert "The agent uses x" in done.stdout
 
 
 def test_a_reader_that_leaves():

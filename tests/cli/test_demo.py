@@ -40,8 +40,7 @@ def test_demo(run, tmp_path):
     code, out, err = run("demo", "--out", "here")
     assert (code, err) == (0, "")
     sentence = (
-        "The agent controls speed, front_sensor and left_sensor; "
-        "no evidence for right_sensor, radio_volume and weather."
+        "The agent uses speed, front_sensor and left_sensor; no evidence for right_sensor, radio_volume and weather."
     )
     assert out.count(sentence) == 2  # both rules
     assert TRUTH == ("speed", "front_sensor", "left_sensor")

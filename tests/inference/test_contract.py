@@ -38,7 +38,8 @@ FAMILIES = {
     "Gaussian network": (amounts, lambda d: GaussianNetwork(d.names, d.action_names, (2,), 0.16)),
     "Boltzmann network": (labels, lambda d: BoltzmannNetwork(d.names, d.action_names, (2,))),
 }
-REFUSED = {("mixture", "Gaussian network"), ("mixture", "Boltzmann network")}
+REFUSED = {("mixture", family) for family in FAMILIES if "network" in family}
+REFUSED |= {("firth", family) for family in FAMILIES if family != "Boltzmann"}
 
 
 def made(test, family):
@@ -51,7 +52,7 @@ def made(test, family):
 @pytest.mark.parametrize("test", TESTS)
 def test_the_contract(test, family):
     if (test, family) in REFUSED:
-        with pytest.raises(InputError, match="linear policies"):
+        with pytest.raises(InputError, match="linear policies|linear Boltzmann policy"):
             made(test, family)
         return
     one = made(test, family)
@@ -78,6 +79,8 @@ def test_the_contract(test, family):
 @pytest.mark.parametrize("family", ["Gaussian, known covariance", "Gaussian, estimated covariance", "Boltzmann"])
 @pytest.mark.parametrize("test", TESTS)
 def test_both_rules_find_a_strong_agent(test, family):
+    if (test, family) in REFUSED:
+        return
     one = made(test, family)
     simplified, combinatorial = one_at_a_time(one, 0.05), all_supports(made(test, family), 0.05)
     assert [one.space.named(support) for support in simplified.supports] == [["near", "far"]]

@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
 
+from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
@@ -306,12 +308,13 @@ def test_every_test_works_with_an_estimated_covariance(test):
 
 
 @pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
-def test_networks_are_tested_by_universal_inference_unless_asked(rule):
+def test_the_inputs_of_networks_are_tested_without_their_weights_unless_asked(rule):
     answer = identify(amounts(), policy="network", hidden=(3,), covariance=0.09, rule=rule)
     assert answer.support == ["near", "far"]
-    assert answer.settings["test"] == "universal"
-    assert any("not identifiable" in note for note in answer.notes())
+    assert answer.test == "lean" and "no χ² law" in answer.test_reason
     assert answer.to_dict()["tests"][0]["detectable_effect"] is None
+    units = identify(amounts(), policy="network", hidden=(2,), covariance=0.09, rule=rule, groups="hidden")
+    assert units.test == "universal" and "not identifiable" in units.test_reason
 
 
 def test_no_chi_square_verdict_where_restarts_disagree():
@@ -349,11 +352,18 @@ def test_a_discrete_network_is_identified():
     assert answer.support == ["near", "far"]
 
 
-def test_the_default_follows_the_space():
+def test_the_default_follows_the_space_and_the_check():
     data = choices(200)
-    assert choose("auto", likelihood_of(linear(data), data))[0] == "wilks"
+    likelihood = likelihood_of(linear(data), data)
+    bent = Assumption("form", False, 0.001, "the policy is bent")
+    assert choose("auto", likelihood, data, list)[0] == "wilks"
+    assert choose("auto", likelihood, data, lambda: [bent]) == ("lean", "the policy is bent")
+    few = data.rows(np.arange(12))
+    assert choose("auto", likelihood_of(linear(few), few), few, list)[0] == "firth"
+    weighted = replace(data, weights=np.full(200, 0.5))
+    assert choose("auto", likelihood, weighted, lambda: [bent])[0] == "wilks"  # and then nothing is promised
     with pytest.raises(InputError, match="did you mean 'bootstrap'"):
-        choose("bootstrp", likelihood_of(linear(data), data))
+        choose("bootstrp", likelihood, data, list)
 
 
 def test_what_belongs_to_wilks_is_refused_elsewhere():

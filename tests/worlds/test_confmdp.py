@@ -120,7 +120,7 @@ def test_an_own_world_is_one_class(rover: ConfMDP, space: PolicySpace) -> None:
 def test_the_example_runs_and_answers() -> None:
     out = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=False)
     assert out.returncode == 0, out.stderr
-    assert out.stdout.strip().endswith("The agent controls position; no evidence for temperature.")
+    assert out.stdout.strip().endswith("The agent uses position; no evidence for temperature.")
 
 
 def test_rollouts_may_be_part_of_a_compiled_function(rover: ConfMDP, space: PolicySpace) -> None:

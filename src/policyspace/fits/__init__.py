@@ -9,7 +9,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, Likelihood
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
-from policyspace.fits.firth import FirthLikelihood
+from policyspace.fits.firth import with_firth
 from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.fits.network_fits import NetworkLikelihood
 from policyspace.policies.base import ExponentialFamily, PolicySpace
@@ -30,15 +30,11 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
     kind = next((kind for kind in LIKELIHOODS if isinstance(space, kind)), None)
     if kind is None:
         raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
-    if firth and kind is not BoltzmannLinear:
-        raise InputError(
-            f"Firth's penalty is for the linear Boltzmann policy, found {type(space).__name__}: leave it out."
-        )
     if kind is not CustomPolicy:
         _check_match(space, demonstrations)
         _check_size(demonstrations)
     likelihood = LIKELIHOODS[kind](space, demonstrations)
-    return FirthLikelihood(likelihood) if firth else likelihood
+    return with_firth(likelihood) if firth else likelihood
 
 
 def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from policyspace.errors import InputError
-from policyspace.fits.base import Fit, LinearLikelihood
+from policyspace.fits.base import Fit, Likelihood, LinearLikelihood
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.newton import maximise
 from policyspace.fits.softmax import information, softmax
@@ -101,3 +101,14 @@ class FirthLikelihood(LinearLikelihood):
         """The same in the coordinates of the standardised design."""
         theta = self._plain.design.to_standardised(self.space.weights(self.full.theta)).ravel()
         return self._plain.rows.hessian(theta) / self.total_weight
+
+
+def with_firth(likelihood: Likelihood) -> Likelihood:
+    """The same likelihood with Firth's penalty."""
+    if likelihood.penalised:
+        return likelihood
+    if not isinstance(likelihood, BoltzmannLikelihood):
+        raise InputError(
+            f"Firth's penalty is for the linear Boltzmann policy, found {type(likelihood.space).__name__}: leave it out."
+        )
+    return FirthLikelihood(likelihood)

@@ -7,8 +7,7 @@ from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
 from policyspace.fits.base import Likelihood
-from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
-from policyspace.fits.firth import FirthLikelihood
+from policyspace.fits.firth import with_firth
 from policyspace.inference.assumption_lean import AssumptionLean
 from policyspace.inference.base import SupportTest
 from policyspace.inference.bootstrap import Bootstrap
@@ -21,7 +20,7 @@ TestName = Literal["auto", "wilks", "firth", "lean", "bootstrap", "universal", "
 
 TESTS: dict[str, Callable[[Any, Demonstrations, float, int], SupportTest]] = {
     "wilks": lambda likelihood, data, level, seed: WilksTest(likelihood),
-    "firth": lambda likelihood, data, level, seed: WilksTest(_penalised(likelihood)),
+    "firth": lambda likelihood, data, level, seed: WilksTest(with_firth(likelihood)),
     "lean": lambda likelihood, data, level, seed: AssumptionLean(likelihood.space, data, level, seed),
     "bootstrap": Bootstrap,
     "universal": Universal,
@@ -75,14 +74,3 @@ def support_test(
 ) -> SupportTest:
     """The test by its name."""
     return TESTS[test](likelihood, data, significance, seed)
-
-
-def _penalised(likelihood: Likelihood) -> Likelihood:
-    """The same likelihood with Firth's penalty."""
-    if likelihood.penalised:
-        return likelihood
-    if not isinstance(likelihood, BoltzmannLikelihood):
-        raise InputError(
-            f"Firth's penalty is for the linear Boltzmann policy, found {type(likelihood.space).__name__}: leave it out."
-        )
-    return FirthLikelihood(likelihood)
