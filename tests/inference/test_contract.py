@@ -52,7 +52,7 @@ def made(test, family):
 @pytest.mark.parametrize("test", TESTS)
 def test_the_contract(test, family):
     if (test, family) in REFUSED:
-        with pytest.raises(InputError, match="linear policies|linear Boltzmann policy"):
+        with pytest.raises(InputError, match=r"linear policies|linear Boltzmann policy"):
             made(test, family)
         return
     one = made(test, family)
