@@ -149,6 +149,13 @@ def test_a_space_without_features_says_what_it_waits_for(kind):
             use()
 
 
+@pytest.mark.parametrize("kind", [GaussianLinear, BoltzmannLinear, GaussianNetwork, BoltzmannNetwork])
+def test_actions_without_features_are_refused(kind):
+    for word, value in (("actions", ("go", "stop")), ("blocks", {"place": ("speed", "left")})):
+        with pytest.raises(InputError, match=f"{kind.__name__} without features .* found {word}=: name both or none"):
+            kind(**{word: value})
+
+
 def test_spaces_can_be_copied_and_pickled_before_and_after():
     for space in (GaussianNetwork(hidden=(2,), covariance=0.1), GaussianLinear(NAMES, PEDALS, 1.0)):
         for twin in (copy.copy(space), copy.deepcopy(space), pickle.loads(pickle.dumps(space))):

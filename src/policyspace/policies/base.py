@@ -45,10 +45,15 @@ class PolicySpace(ABC):
                 raise InputError(self._missing)
             raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
-    def _wait(self, said: Mapping[str, Any]) -> None:
-        """Keep what was said until the features are known."""
-        self._said = said
+    def _wait(self, actions: Any, blocks: Any, **said: Any) -> None:
+        """Keep what was said until the features are known; actions and blocks come with them."""
         name = type(self).__name__
+        if actions is not None or blocks is not None:
+            found = "blocks=" if actions is None else "actions="
+            raise InputError(
+                f"a {name} without features takes all names from the data, found {found}: name both or none."
+            )
+        self._said = said
         self._missing = (
             f"this {name} has no features yet: name them when it is made, or give it those of data by bind(data)."
         )

@@ -33,7 +33,7 @@ class BoltzmannLinear(ExponentialFamily):
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if features is None:
-            self._wait({"groups": groups, "always": always, "fixed": fixed, "intercept": intercept})
+            self._wait(actions, blocks, groups=groups, always=always, fixed=fixed, intercept=intercept)
             return
         self.action_names = choices(actions)
         super().__init__(tuple(features), self.action_names[:-1], groups, tuple(always), fixed, intercept, blocks)

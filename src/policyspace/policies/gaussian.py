@@ -39,7 +39,7 @@ class GaussianLinear(ExponentialFamily):
         self.estimated = covariance is None or (isinstance(covariance, str) and covariance == "estimate")
         if features is None:
             said = {"covariance": covariance, "groups": groups, "always": always, "fixed": fixed}
-            self._wait(said | {"intercept": intercept})
+            self._wait(actions, blocks, **said, intercept=intercept)
             return
         rows = ("action",) if actions is None else tuple(actions)
         self.action_names = rows

@@ -16,6 +16,9 @@ Support = frozenset[int]
 Groups = Literal["feature", "parameter"] | Mapping[str, Sequence[str]]
 """One group a feature, one a scalar parameter, or names given by the user."""
 
+Members = Mapping[str, list[int]]
+"""Which parameters a name stands for."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -41,58 +44,24 @@ def linear_groups(
     """
     _check_names(features, blocks)
     q = len(features) + intercept
-    column = {name: j + intercept for j, name in enumerate(features)}
-    parameter = {
-        (f"{name}[{row}]" if len(rows) > 1 else name): a * q + j
-        for name, j in column.items()
+    scalars = {
+        (f"{name}[{row}]" if len(rows) > 1 else name): a * q + j + intercept
+        for j, name in enumerate(features)
         for a, row in enumerate(rows)
     }
-
-    if len(parameter) < len(features) * len(rows):
+    if len(scalars) < len(features) * len(rows):
         raise InputError("two parameters would have the same name feature[action]: rename a feature or an action.")
-
-    def of_columns(names: Sequence[str]) -> list[int]:
-        return [a * q + column[name] for name in names for a in range(len(rows))]
-
-    members: dict[str, list[int]] = {name: [i] for name, i in parameter.items()}
-    members |= {name: of_columns([name]) for name in features}
-    members |= {name: of_columns(inside) for name, inside in blocks.items()}
-
-    def resolve(names: Sequence[str], known: Mapping[str, list[int]], what: str) -> list[int]:
-        for name in names:
-            if name not in known:
-                raise InputError(f"{what} names '{name}', which is no feature or group: {nearest(name, known)}")
-        return [i for name in names for i in known[name]]
-
+    parameters = {name: [i] for name, i in scalars.items()}
+    columns = {name: [a * q + j + intercept for a in range(len(rows))] for j, name in enumerate(features)}
+    whole_blocks = {name: [i for feature in inside for i in columns[feature]] for name, inside in blocks.items()}
+    members = parameters | columns | whole_blocks
     in_block = {name for inside in blocks.values() for name in inside}
-    by_feature = {name: members[name] for name in [*(f for f in features if f not in in_block), *blocks]}
-    if groups == "feature":
-        partition = by_feature
-    elif groups == "parameter":
-        partition = {name: [i] for name, i in parameter.items()}
-    elif isinstance(groups, Mapping):
-        partition = {}
-        for name, inside in groups.items():
-            if name == INTERCEPT:
-                raise InputError(f"a group is named '{INTERCEPT}', the name of the constant: rename it.")
-            if isinstance(inside, str):
-                raise InputError(f"group '{name}' must be a list of names, found the text '{inside}'.")
-            partition[name] = resolve(inside, members, f"group '{name}'")
-        _check_disjoint(partition)
-        taken = {i for indices in partition.values() for i in indices}
-        for name, indices in by_feature.items():
-            if left := [i for i in indices if i not in taken]:
-                if name in partition:
-                    raise InputError(f"group '{name}' has the name of a feature that it does not hold: rename it.")
-                partition[name] = left
-    elif groups in ("input", "hidden", "output"):
-        raise InputError(f"the groups '{groups}' belong to the policy 'network', found a linear one: use 'feature'.")
-    else:
-        raise InputError(f"groups must be 'feature', 'parameter' or a table of names, found {groups!r}.")
+    by_feature = {name: inside for name, inside in columns.items() if name not in in_block} | whole_blocks
+    partition = _partition(groups, members, parameters, by_feature)
     # In the order of the features, whatever way the groups were given.
     partition = dict(sorted(partition.items(), key=lambda item: min(i % q for i in item[1])))
 
-    free = set(resolve(list(always), members | partition, "always"))
+    free = set(_resolve(list(always), members | partition, "always"))
     resolved = [Group(INTERCEPT, tuple(a * q for a in range(len(rows))), always=True)] if intercept else []
     for name, indices in partition.items():
         declared = free.intersection(indices)
@@ -101,7 +70,44 @@ def linear_groups(
                 f"group '{name}' is declared always controlled in part only: declare all of it, or split it."
             )
         resolved.append(Group(name, tuple(sorted(indices)), always=bool(declared)))
-    return tuple(resolved), _fixed_values(fixed, members | partition, q * len(rows), resolve)
+    return tuple(resolved), _fixed_values(fixed, members | partition, q * len(rows))
+
+
+def _partition(groups: Groups, members: Members, parameters: Members, by_feature: Members) -> dict[str, list[int]]:
+    """The tested groups by name; what a table of groups does not name is grouped by feature."""
+    if groups == "feature":
+        return dict(by_feature)
+    if groups == "parameter":
+        return dict(parameters)
+    if not isinstance(groups, Mapping):
+        if groups in ("input", "hidden", "output"):
+            raise InputError(
+                f"the groups '{groups}' belong to the policy 'network', found a linear one: use 'feature'."
+            )
+        raise InputError(f"groups must be 'feature', 'parameter' or a table of names, found {groups!r}.")
+    partition: dict[str, list[int]] = {}
+    for name, inside in groups.items():
+        if name == INTERCEPT:
+            raise InputError(f"a group is named '{INTERCEPT}', the name of the constant: rename it.")
+        if isinstance(inside, str):
+            raise InputError(f"group '{name}' must be a list of names, found the text '{inside}'.")
+        partition[name] = _resolve(inside, members, f"group '{name}'")
+    _check_disjoint(partition)
+    taken = {i for indices in partition.values() for i in indices}
+    for name, indices in by_feature.items():
+        if left := [i for i in indices if i not in taken]:
+            if name in partition:
+                raise InputError(f"group '{name}' has the name of a feature that it does not hold: rename it.")
+            partition[name] = left
+    return partition
+
+
+def _resolve(names: Sequence[str], known: Members, what: str) -> list[int]:
+    """The parameters that names stand for."""
+    for name in names:
+        if name not in known:
+            raise InputError(f"{what} names '{name}', which is no feature or group: {nearest(name, known)}")
+    return [i for name in names for i in known[name]]
 
 
 def whole_columns(
@@ -129,7 +135,7 @@ def _check_names(features: tuple[str, ...], blocks: Mapping[str, Sequence[str]])
         raise InputError(f"the feature name '{twice}' occurs twice: every feature needs a name of its own.")
 
 
-def _check_disjoint(partition: Mapping[str, list[int]]) -> None:
+def _check_disjoint(partition: Members) -> None:
     owner: dict[int, str] = {}
     for name, indices in partition.items():
         if not indices:
@@ -140,11 +146,11 @@ def _check_disjoint(partition: Mapping[str, list[int]]) -> None:
             owner[i] = name
 
 
-def _fixed_values(fixed: Any, members: Mapping[str, list[int]], size: int, resolve: Any) -> np.ndarray:
+def _fixed_values(fixed: Any, members: Members, size: int) -> np.ndarray:
     values = np.zeros(size)
     if isinstance(fixed, Mapping):
         for name, value in fixed.items():
-            values[resolve([name], members, "fixed")] = _number(value, f"the fixed value of '{name}'")
+            values[_resolve([name], members, "fixed")] = _number(value, f"the fixed value of '{name}'")
     else:
         given = np.asarray(fixed, dtype=np.float64)
         if given.size not in (1, size):

@@ -166,7 +166,7 @@ class GaussianNetwork(Network):
     ) -> None:
         if features is None:
             said = {"hidden": hidden, "covariance": covariance, "activation": activation, "groups": groups}
-            self._wait(said | {"always": always, "fixed": fixed})
+            self._wait(actions, blocks, **said, always=always, fixed=fixed)
             return
         self.action_names = ("action",) if actions is None else tuple(actions)
         super().__init__(features, self.action_names, hidden, activation, groups, always, fixed, blocks)
@@ -239,7 +239,7 @@ class BoltzmannNetwork(Network):
     ) -> None:
         if features is None:
             said = {"hidden": hidden, "activation": activation, "groups": groups, "always": always, "fixed": fixed}
-            self._wait(said)
+            self._wait(actions, blocks, **said)
             return
         self.action_names = choices(actions)
         super().__init__(features, self.action_names[:-1], hidden, activation, groups, always, fixed, blocks)
