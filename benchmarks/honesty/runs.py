@@ -3,9 +3,9 @@
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from threadpoolctl import threadpool_limits
 
@@ -13,6 +13,7 @@ import policyspace
 from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.peer import NoAnswer, found_by_statsmodels
 from benchmarks.honesty.scenario import Scenario
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 
 SIGNIFICANCE = 0.05
@@ -69,12 +70,9 @@ def _asked(scenario: Scenario, column: str) -> tuple[list[str], bool]:
     """The inputs found, and whether a promise comes with them; statsmodels promises whenever it has p-values."""
     if column == PEER:
         return found_by_statsmodels(scenario, SIGNIFICANCE), True
-    answer: Any = policyspace.identify(
-        scenario.features,
-        scenario.actions,
-        names=scenario.names,
-        episodes=scenario.episodes,
-        subjects=scenario.subjects,
+    data = Demonstrations.from_arrays(scenario.features, scenario.actions, scenario.names, episodes=scenario.episodes)
+    answer = policyspace.identify(
+        replace(data, subjects=scenario.subjects),
         test=column,  # type: ignore[arg-type]
         significance=SIGNIFICANCE,
     )
