@@ -27,7 +27,7 @@ class AssumptionLean(SupportTest):
     name = "lean"
     statistic_name = "2·log E"
     monotone = False
-    assumes = ("independent units", "decisions with chance")
+    assumes = ("independent units", "decisions with chance", "no feedback")
 
     def __init__(
         self, space: PolicySpace, data: Demonstrations, level: float = 0.05, seed: int = 0, dependence: str = "auto"

@@ -63,7 +63,7 @@ def choose(
                 "firth",
                 f"{likelihood.total_weight:g} pairs are few for {likelihood.space.num_parameters} parameters",
             )
-    broken = [assumption.words for assumption in check() if assumption.held is False]
+    broken = [a.words for a in check() if a.held is False and a.name not in AssumptionLean.assumes]
     if broken and about_features:
         return "lean", broken[0]
     return "wilks", "nothing in the data contradicts what the policy space assumes"

@@ -9,6 +9,8 @@ from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits.base import Likelihood
 
+NAMES = ("independent rows", "form", "noise", "no feedback")
+
 MOST_ROWS = 20_000
 """Rows that are looked at: whole episodes, evenly spaced."""
 
@@ -18,6 +20,12 @@ DEPENDENCE_LEVEL = 0.02
 """p-values below which an assumption counts as contradicted: lenient, for then a test without assumptions decides."""
 
 LAGS = 4
+
+FORGETS = 10.0
+"""An input that forgets its past fewer times than this in an episode counts as drifting."""
+
+MANY_EPISODES = 40
+"""Episodes from which the sum of drifting scores has nearly its normal law."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +45,14 @@ class Residuals:
 def check_model(likelihood: Likelihood, data: Demonstrations) -> list[Assumption]:
     """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
     rows = _sampled(data)
-    left = _residuals(likelihood, data, rows)
+    left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
     if left is None:
-        words = "this policy cannot say what it expects"
-        return [Assumption(name, None, None, words) for name in ("form", "noise", "independent rows")]
+        words = "not checked: this policy cannot say what it expects"
+        if likelihood.full.separated:
+            words = "not checked: the data are fitted perfectly, and nothing is left to look at"
+        return [Assumption(name, None, None, words) for name in NAMES]
     of = "" if len(rows) == data.num_pairs else f" (on {len(rows)} of {data.num_pairs} rows, whole episodes)"
-    return [_independence(left, of), _form(left, of), _noise(left, of)]
+    return [_independence(left, of), _form(left, of), _noise(left, of), _feedback(left, of)]
 
 
 def _sampled(data: Demonstrations) -> np.ndarray:
@@ -137,6 +147,37 @@ def _independence(left: Residuals, of: str) -> Assumption:
         else f"rows are not independent decisions: what is left of neighbouring rows correlates {lag:.2f} (p = {p:.1e}){of}"
     )
     return Assumption("independent rows", held, p, words)
+
+
+def _feedback(left: Residuals, of: str) -> Assumption:
+    """Are inputs sums of the agent's own noise? No test here has its law then, until there are many episodes."""
+    found = _fed_back(left)
+    words = f"no input drifts with the agent's own past noise over few episodes{of}"
+    if found:
+        words = (
+            f"{found} of the inputs drift with the agent's own past noise, and {len(np.unique(left.episodes))} episodes are "
+            f"too few for any test to have its law{of}"
+        )
+    return Assumption("no feedback", not found, float(found), words)
+
+
+def _fed_back(left: Residuals) -> int:
+    """How many inputs hardly forget within an episode, and move with the noise of the actions.
+
+    Their scores are a martingale with the law of a unit root, not a normal one, until there are many episodes.
+    """
+    inside = _pairs(left.episodes, 1)
+    num_episodes = len(np.unique(left.episodes))
+    if len(inside) < 20 or num_episodes >= max(MANY_EPISODES, 4 * left.features.shape[1]):
+        return 0
+    now, after = left.features[inside], left.features[inside + 1]
+    persistence = (now * after).mean(axis=0) / np.maximum((now**2).mean(axis=0), np.finfo(float).tiny)
+    forgets = len(left.features) / num_episodes * (1 - persistence)  # time constants in an episode
+    innovation = after - persistence * now
+    moved = innovation.T @ left.values[inside]
+    size = np.sqrt((innovation**2).sum(axis=0))[:, None] * np.sqrt((left.values[inside] ** 2).sum(axis=0))
+    z = np.abs(moved / np.maximum(size, np.finfo(float).tiny)).max(axis=1) * np.sqrt(len(inside))
+    return int(((forgets < FORGETS) & (z > 4.0)).sum())
 
 
 def _smallest_p(targets: np.ndarray, base: np.ndarray, candidates: list[np.ndarray]) -> float:
