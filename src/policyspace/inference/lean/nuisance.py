@@ -15,8 +15,8 @@ MOST_COLUMNS = 480
 MOST_ROWS = 60_000
 """Families are compared on so many rows at most."""
 
-TIE = 1e-3
-"""A richer family must lower the held-out error by more than this share of it."""
+TIE = 1.0
+"""A richer family must lower the held-out error by more than this share of it, divided by the number of rows."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def choose_family(rows: Rows, seed: int) -> Choice:
             mask[start : start + block.width] = block in family
         errors[name] = _held_out_error(sums, mask)
     best = min(errors.values())
-    chosen = next(name for name, error in errors.items() if error <= best * (1 + TIE))
+    chosen = next(name for name, error in errors.items() if error <= best * (1 + TIE / rows.num))
     return Choice(chosen, Basis(families[chosen]), errors, limited)
 
 
