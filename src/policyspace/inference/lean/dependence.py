@@ -16,6 +16,7 @@ Unitwise = Literal["auto", "rows", "episodes"]
 MOST_ROWS = 60_000
 """Rows in which dependence is looked for: whole episodes, evenly spaced."""
 
+NEARLY_ALL = 0.9
 GREEDY_CORRELATION = 0.15
 GREEDY_ACCURACY = 0.97
 
@@ -43,6 +44,8 @@ class Diagnosis:
                 f"; the surest half of the labels is predicted {self.sure_accuracy:.0%} right: an agent that takes its best "
                 "action without chance, for which this test makes no promise"
             )
+        elif self.explained > NEARLY_ALL and self.lag_one > 0.5:
+            said += "; hardly any chance in the actions: what is left is mostly the misfit of the regressions"
         return said
 
 
@@ -70,7 +73,7 @@ def unit_choices(
     return {
         group: choose_unit(units, tested[group], residuals, rows, used)
         if tested[group].shape[1]
-        else UnitChoice(None, "")
+        else UnitChoice(None, "the other inputs determine it")
         for group in plans
     }, diagnosis
 
