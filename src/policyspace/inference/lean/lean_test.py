@@ -169,7 +169,7 @@ class LeanTest:
             log_e = log_evidence(clusters.sums, clusters.major, 1 / left)
             flipped, shrink = united(clusters.sums, MOST_FLIPPED), float(np.sqrt(left))
         else:
-            shrink = shrink_factor(self._scorer, plan, codes)
+            shrink = shrink_factor(self._scorer, plan, codes) * float(np.sqrt(1 - 1 / choice.unit.num))
         shrink /= np.sqrt(max(choice.missed, 1.0))
         p_value, statistic = flip_p_value(flipped, clusters.major, shrink, most, self._seed)
         if independent:

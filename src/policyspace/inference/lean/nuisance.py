@@ -10,7 +10,7 @@ from policyspace.inference.lean.rows import Rows
 
 NUM_FOLDS = 5
 MOST_COLUMNS = 480
-"""The widest table; the cost of a pass over the rows grows with its square."""
+"""The widest table (wider only for very many inputs); the cost of a pass over the rows grows with its square."""
 
 MOST_ROWS = 60_000
 """Families are compared on so many rows at most."""
@@ -50,7 +50,7 @@ def choose_family(rows: Rows, seed: int) -> Choice:
         for block, start in zip(blocks, starts, strict=False):
             mask[start : start + block.width] = block in family
         errors[name] = _held_out_error(sums, mask)
-    best = min(errors.values())
+    best = max(min(errors.values()), 1e-9)
     chosen = next(name for name, error in errors.items() if error <= best * (1 + TIE / rows.num))
     return Choice(chosen, Basis(families[chosen]), errors, limited)
 
@@ -58,8 +58,9 @@ def choose_family(rows: Rows, seed: int) -> Choice:
 class _Offers:
     """Families from simple to rich, those that rows can feed."""
 
-    def __init__(self, num_rows: int) -> None:
+    def __init__(self, num_rows: int, num_inputs: int) -> None:
         self._num_rows = num_rows
+        self.most_columns = max(MOST_COLUMNS, 4 * num_inputs)
         self.families: dict[str, tuple[Block, ...]] = {}
         self.limited = False
 
@@ -67,7 +68,9 @@ class _Offers:
         """Take a family up if it has enough rows a column and is not too wide."""
         columns = sum(block.width for block in family)
         self.limited |= columns > self._num_rows / rows_a_column
-        fits = all(block.width for block in family) and columns <= min(MOST_COLUMNS, self._num_rows / rows_a_column)
+        fits = all(block.width for block in family) and columns <= min(
+            self.most_columns, self._num_rows / rows_a_column
+        )
         if fits:
             self.families[name] = family
         return fits
@@ -76,11 +79,11 @@ class _Offers:
 def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bool]:
     """At least 8 rows a column (6 for cubes); curves get finer and waves more numerous as rows grow."""
     num, width = rows.inputs.shape
-    offers = _Offers(num)
+    offers = _Offers(num, width)
     linear = Linear.of(width)
     offers.families["linear"] = (linear,)
     rich: tuple[Block, ...] = (linear,)
-    curves = Bumps.of(rows, 3)
+    curves = Bumps.of(rows, 3 if 6 * width < MOST_COLUMNS else 0)
     if offers.offer("additive curves", 8, linear, curves):
         rich = (linear, curves)
     num_pairs = width * (width + 3) // 2
