@@ -114,6 +114,8 @@ def test_inputs_of_which_nothing_is_left():
     for group in (1, 4, 5):
         assert results[group].p_value == 1 and "determine" in results[group].note
     assert results[0].p_value < 1e-6
+    together = test.test(frozenset({0, 2, 3, 5, 6}))
+    assert together.p_value < 1e-6 and together.unit == "rows"
 
 
 def test_dependent_rows_in_few_episodes_make_no_promise():
@@ -165,6 +167,8 @@ def test_an_agent_without_chance_in_its_labels_is_not_judged():
         ({"groups": [(0,), (1,)]}, "exactly one group"),
         ({"episodes": np.arange(5)}, "one code a row"),
         ({"dependence": "weeks"}, "'auto'"),
+        ({"always": [4]}, "numbered 0 to 3"),
+        ({"significance": 0.0}, "between 0 and 1"),
         (
             {"features": np.random.default_rng(0).standard_normal((600, 400)), "groups": single(400)},
             "two rows an input",

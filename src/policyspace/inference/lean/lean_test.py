@@ -14,7 +14,7 @@ from policyspace.inference.lean.moments import moments
 from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows
 from policyspace.inference.lean.scores import ClusterScores, Plan, Scorer
-from policyspace.inference.lean.units import UnitChoice, merged
+from policyspace.inference.lean.units import UnitChoice, fewest_clusters, merged
 
 Support = frozenset[int]
 
@@ -60,24 +60,31 @@ class LeanTest:
         always: Iterable[int] = (),
         dependence: Unitwise = "auto",
         significance: float = 0.05,
+        num_hypotheses: int | None = None,
         seed: int = 0,
     ) -> None:
-        """`groups` of columns; those `always` used (by number) are kept in every support."""
+        """`groups` of columns; those `always` used (by number) are kept in every support.
+
+        `significance` and `num_hypotheses` (all tested groups unless told) say how small p-values must be able to be.
+        """
+        if not 0 < significance < 1:
+            raise InputError(f"the significance must lie between 0 and 1, and is {significance}.")
         self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights)
         self.groups = [tuple(group) for group in groups]
         if sorted(i for group in self.groups for i in group) != list(range(self.rows.inputs.shape[1])):
             raise InputError("every column of the features must be in exactly one group: check the groups' columns.")
         self.always = frozenset(always)
+        self._check_groups(self.always)
         self.tested = [group for group in range(len(self.groups)) if group not in self.always]
-        self.significance, self._seed = significance, seed
+        hypotheses = max(num_hypotheses or len(self.tested), 1)
+        self._most_flips, self._seed = int(max(999, np.ceil(8 * hypotheses / significance) - 1)), seed
         self.family = choose_family(self.rows, seed)
         self._scorer = Scorer(self.rows, self.family.basis, moments(self.family.basis, self.rows)[0])
         self._plans: dict[Support, Plan] = {}
         self._known: dict[Support, LeanResult] = {}
-        choices, self.diagnosis = unit_choices(
-            self._scorer, {g: self._plan(self._all_but(g)) for g in self.tested}, dependence, significance
-        )
-        self.units: dict[int, UnitChoice] = choices
+        plans = {group: self._plan(self._all_but(group)) for group in self.tested}
+        fewest = fewest_clusters(hypotheses, significance)
+        self.units, self.diagnosis = unit_choices(self._scorer, plans, self.groups, dependence, fewest)
 
     def test(self, support: Support) -> LeanResult:
         """One support."""
@@ -91,6 +98,7 @@ class LeanTest:
     def test_many(self, supports: Sequence[Support]) -> list[LeanResult]:
         """Several supports in few passes over the rows."""
         full = [support | self.always for support in supports]
+        self._check_groups(frozenset().union(*full))
         new = [support for support in dict.fromkeys(full) if support not in self._known]
         scored: list[tuple[Support, Plan, UnitChoice, np.ndarray]] = []
         for support in new:
@@ -138,6 +146,11 @@ class LeanTest:
         by_evidence = float(np.exp(-max(0.0, np.logaddexp.reduce(logs)))) if logs else 1.0
         return min([1.0, by_evidence, *shares])
 
+    def _check_groups(self, named: Support) -> None:
+        unknown = named - frozenset(range(len(self.groups)))
+        if unknown:
+            raise InputError(f"groups are numbered 0 to {len(self.groups) - 1}, and group {min(unknown)} was named.")
+
     def _all_but(self, group: int) -> Support:
         return frozenset(range(len(self.groups))) - {group}
 
@@ -162,7 +175,6 @@ class LeanTest:
     ) -> LeanResult:
         assert choice.unit is not None
         independent = choice.unit.length == 1
-        most = int(max(999, np.ceil(8 * len(self.tested) / self.significance) - 1))
         flipped = clusters.sums
         if independent:
             left = 1 - clusters.num_regressors / self.rows.num
@@ -171,7 +183,7 @@ class LeanTest:
         else:
             shrink = shrink_factor(self._scorer, plan, codes) * float(np.sqrt(1 - 1 / choice.unit.num))
         shrink /= np.sqrt(max(choice.missed, 1.0))
-        p_value, statistic = flip_p_value(flipped, clusters.major, shrink, most, self._seed)
+        p_value, statistic = flip_p_value(flipped, clusters.major, shrink, self._most_flips, self._seed)
         if independent:
             # Both hold, so a weighted minimum does; E goes on where flips cannot show a smaller share.
             p_value = min(1.0, p_value / (1 - SHARE_OF_E), float(np.exp(-max(0.0, log_e + np.log(SHARE_OF_E)))))

@@ -62,12 +62,10 @@ class _Offers:
         self._num_rows = num_rows
         self.most_columns = max(MOST_COLUMNS, 4 * num_inputs)
         self.families: dict[str, tuple[Block, ...]] = {}
-        self.limited = False
 
     def offer(self, name: str, rows_a_column: float, *family: Block) -> bool:
         """Take a family up if it has enough rows a column and is not too wide."""
         columns = sum(block.width for block in family)
-        self.limited |= columns > self._num_rows / rows_a_column
         fits = all(block.width for block in family) and columns <= min(
             self.most_columns, self._num_rows / rows_a_column
         )
@@ -92,7 +90,6 @@ def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bo
         offers.offer("quadratic", 8, linear, squares)
         if offers.offer("curves and products", 8, linear, curves, pairs):
             rich = (linear, curves, pairs)
-    offers.limited |= num_pairs > num / 8
     if (width + 1) * (width + 2) * (width + 3) // 6 <= MOST_COLUMNS:
         offers.offer("cubic", 6, linear, squares, Products.of(rows, 3, squares=True))
     finer = Bumps.of(rows, int(np.clip(round(1.6 * num**0.25), 5, 16)))
@@ -102,7 +99,7 @@ def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bo
         waves = min(int(share * np.sqrt(num)), MOST_COLUMNS - sum(block.width for block in rich))
         if waves >= 10 and width > 1 and len(rich) > 1:
             offers.offer(f"curves, products and {waves} waves", 8, *rich, Waves.of(rows, waves, seed, "waves"))
-    return offers.families, offers.limited
+    return offers.families, max(num_pairs + 1, 1 + width + curves.width) > num / 8
 
 
 def _held_out_error(sums: np.ndarray, mask: np.ndarray) -> float:
