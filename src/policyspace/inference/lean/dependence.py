@@ -1,5 +1,6 @@
 """How much rows depend on each other: looked at once for all groups of inputs, from what the regressions leave."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,13 +10,14 @@ from policyspace.errors import InputError
 from policyspace.inference.lean.moments import Projector, chunks
 from policyspace.inference.lean.rows import Rows
 from policyspace.inference.lean.scores import Plan, Scorer
-from policyspace.inference.lean.units import Unit, UnitChoice, autocorrelations, choose_unit, fewest_clusters, ladder
+from policyspace.inference.lean.units import Unit, UnitChoice, autocorrelations, choose_unit, ladder
 
 Unitwise = Literal["auto", "rows", "episodes"]
 
 MOST_ROWS = 60_000
 """Rows in which dependence is looked for: whole episodes, evenly spaced."""
 
+NEARLY_ALL = 0.9
 GREEDY_CORRELATION = 0.15
 GREEDY_ACCURACY = 0.97
 
@@ -43,20 +45,24 @@ class Diagnosis:
                 f"; the surest half of the labels is predicted {self.sure_accuracy:.0%} right: an agent that takes its best "
                 "action without chance, for which this test makes no promise"
             )
+        elif self.explained > NEARLY_ALL and self.lag_one > 0.5:
+            said += "; hardly any chance in the actions: what is left is mostly the misfit of the regressions"
         return said
 
 
 def unit_choices(
-    scorer: Scorer, plans: dict[int, Plan], dependence: Unitwise, significance: float
+    scorer: Scorer, plans: dict[int, Plan], groups: Sequence[tuple[int, ...]], dependence: Unitwise, fewest: int
 ) -> tuple[dict[int, UnitChoice], Diagnosis]:
-    """The unit of every tested group, and what was seen of the residuals."""
+    """The unit of every tested group, with at least `fewest` clusters, and what was seen of the residuals.
+
+    `plans` of the one-out tests by the group's number; `groups` of columns.
+    """
     if dependence not in ("auto", "rows", "episodes"):
         raise InputError(f"dependence must be 'auto', 'rows' or 'episodes', and is '{dependence}'.")
     rows = scorer.rows
     used = _looked_at(rows)
     tested, residuals = _left(scorer, plans, used)
     diagnosis = _diagnose(scorer, used, residuals)
-    fewest = fewest_clusters(len(plans), significance)
     if diagnosis.greedy and dependence == "auto":
         return {group: UnitChoice(None, diagnosis.sentence()) for group in plans}, diagnosis
     if dependence != "auto":
@@ -67,12 +73,11 @@ def unit_choices(
         choice = UnitChoice(units[0], "subjects were named") if units else _too_few("subjects", fewest)
         return dict.fromkeys(plans, choice), diagnosis
     residuals = residuals / np.maximum(np.sqrt((residuals**2).mean(axis=0)), 1e-300)
-    return {
-        group: choose_unit(units, tested[group], residuals, rows, used)
-        if tested[group].shape[1]
-        else UnitChoice(None, "")
-        for group in plans
-    }, diagnosis
+    # Of an input that the others determine nothing is left: its own range stands in, for tests together with others.
+    series = {
+        group: left if left.shape[1] else rows.inputs[used][:, list(groups[group])] for group, left in tested.items()
+    }
+    return {group: choose_unit(units, series[group], residuals, rows, used) for group in plans}, diagnosis
 
 
 def _forced(rows: Rows, dependence: Unitwise, fewest: int) -> UnitChoice:

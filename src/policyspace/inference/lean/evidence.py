@@ -44,6 +44,12 @@ class Mixture:
         return np.logaddexp.reduce(terms, axis=0) - np.log(len(terms))
 
 
+def united(clusters: np.ndarray, most: int) -> np.ndarray:
+    """Neighbouring clusters [G, m] added up until there are at most so many."""
+    together = -(-len(clusters) // most)
+    return np.add.reduceat(clusters, np.arange(0, len(clusters), together), axis=0)
+
+
 def log_evidence(clusters: np.ndarray, major: np.ndarray, correction: float = 1.0) -> float:
     """log E of the sum of cluster scores [G, m], their variance inflated by `correction`."""
     return float(Mixture(correction * clusters.T @ clusters, major).log(clusters.sum(axis=0)[None])[0])

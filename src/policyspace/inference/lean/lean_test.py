@@ -8,15 +8,21 @@ import numpy as np
 from policyspace.errors import InputError
 from policyspace.inference.lean.dependence import Unitwise, unit_choices
 from policyspace.inference.lean.effects import effect_of
-from policyspace.inference.lean.evidence import flip_p_value, log_evidence
+from policyspace.inference.lean.evidence import flip_p_value, log_evidence, united
 from policyspace.inference.lean.leverage import shrink_factor
 from policyspace.inference.lean.moments import moments
 from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows
 from policyspace.inference.lean.scores import ClusterScores, Plan, Scorer
-from policyspace.inference.lean.units import UnitChoice, merged
+from policyspace.inference.lean.units import UnitChoice, fewest_clusters, merged
 
 Support = frozenset[int]
+
+SHARE_OF_E = 0.01
+"""The part of the level that a p-value of independent rows gives to 1/E, the rest to sign flips."""
+
+MOST_FLIPPED = 512
+"""Independent rows are united into so many clusters before their signs are flipped: cheaper, and nothing is lost."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +31,13 @@ class LeanResult:
 
     support: Support
     log_evidence: float
-    """log of the mixture statistic E: an e-value where `by_flips` is false, else the statistic whose signs were flipped."""
+    """log of the mixture statistic E."""
     p_value: float
-    """min(1, 1/E) for independent rows, the share of sign flips of clusters for dependent ones."""
+    """The share of sign flips of clusters with as large a statistic (smaller where E says so): for one look at the data."""
     degrees: int
     """Directions in which use was looked for, times the columns of the action."""
-    by_flips: bool
+    is_e_value: bool
+    """Whether E is an e-value (independent rows): then it may be looked at again and again, and 1/E is a p-value too."""
     unit: str
     num_clusters: int
     promise: bool
@@ -53,24 +60,31 @@ class LeanTest:
         always: Iterable[int] = (),
         dependence: Unitwise = "auto",
         significance: float = 0.05,
+        num_hypotheses: int | None = None,
         seed: int = 0,
     ) -> None:
-        """`groups` of columns; those `always` used (by number) are kept in every support."""
+        """`groups` of columns; those `always` used (by number) are kept in every support.
+
+        `significance` and `num_hypotheses` (all tested groups unless told) say how small p-values must be able to be.
+        """
+        if not 0 < significance < 1:
+            raise InputError(f"the significance must lie between 0 and 1, and is {significance}.")
         self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights)
         self.groups = [tuple(group) for group in groups]
         if sorted(i for group in self.groups for i in group) != list(range(self.rows.inputs.shape[1])):
             raise InputError("every column of the features must be in exactly one group: check the groups' columns.")
         self.always = frozenset(always)
+        self._check_groups(self.always)
         self.tested = [group for group in range(len(self.groups)) if group not in self.always]
-        self.significance, self._seed = significance, seed
+        hypotheses = max(num_hypotheses or len(self.tested), 1)
+        self._most_flips, self._seed = int(max(999, np.ceil(8 * hypotheses / significance) - 1)), seed
         self.family = choose_family(self.rows, seed)
         self._scorer = Scorer(self.rows, self.family.basis, moments(self.family.basis, self.rows)[0])
         self._plans: dict[Support, Plan] = {}
         self._known: dict[Support, LeanResult] = {}
-        choices, self.diagnosis = unit_choices(
-            self._scorer, {g: self._plan(self._all_but(g)) for g in self.tested}, dependence, significance
-        )
-        self.units: dict[int, UnitChoice] = choices
+        plans = {group: self._plan(self._all_but(group)) for group in self.tested}
+        fewest = fewest_clusters(hypotheses, significance)
+        self.units, self.diagnosis = unit_choices(self._scorer, plans, self.groups, dependence, fewest)
 
     def test(self, support: Support) -> LeanResult:
         """One support."""
@@ -84,6 +98,7 @@ class LeanTest:
     def test_many(self, supports: Sequence[Support]) -> list[LeanResult]:
         """Several supports in few passes over the rows."""
         full = [support | self.always for support in supports]
+        self._check_groups(frozenset().union(*full))
         new = [support for support in dict.fromkeys(full) if support not in self._known]
         scored: list[tuple[Support, Plan, UnitChoice, np.ndarray]] = []
         for support in new:
@@ -113,15 +128,28 @@ class LeanTest:
         kept = self._columns(self._all_but(group))
         return effect_of(self._scorer, kept, list(self.groups[group]))
 
+    def notes(self) -> list[str]:
+        """What was chosen and seen, in sentences: the regressions, the residuals, and the unit of every tested group."""
+        units = [
+            f"group {group}: {'no promise' if choice.unit is None else choice.unit.name}; {choice.reason}"
+            for group, choice in self.units.items()
+        ]
+        return [self.family.sentence(), self.diagnosis.sentence(), *units]
+
     def _local(self, result: LeanResult, single: dict[int, LeanResult]) -> float:
         outside = [group for group in self.tested if group not in result.support]
         weighted = [(result, 0.5)] + [(single[group], 0.5 / len(outside)) for group in outside]
         if len(outside) == 1:
             weighted = [(result, 1.0)]
-        logs = [r.log_evidence + np.log(w) for r, w in weighted if not r.by_flips and r.promise]
-        shares = [r.p_value / w for r, w in weighted if r.by_flips]
-        by_evidence = float(np.exp(-np.logaddexp.reduce(logs))) if logs else 1.0
+        logs = [r.log_evidence + np.log(w) for r, w in weighted if r.is_e_value]
+        shares = [r.p_value / w for r, w in weighted if not r.is_e_value]
+        by_evidence = float(np.exp(-max(0.0, np.logaddexp.reduce(logs)))) if logs else 1.0
         return min([1.0, by_evidence, *shares])
+
+    def _check_groups(self, named: Support) -> None:
+        unknown = named - frozenset(range(len(self.groups)))
+        if unknown:
+            raise InputError(f"groups are numbered 0 to {len(self.groups) - 1}, and group {min(unknown)} was named.")
 
     def _all_but(self, group: int) -> Support:
         return frozenset(range(len(self.groups))) - {group}
@@ -146,19 +174,30 @@ class LeanTest:
         self, support: Support, plan: Plan, choice: UnitChoice, codes: np.ndarray, clusters: ClusterScores
     ) -> LeanResult:
         assert choice.unit is not None
-        by_flips = choice.unit.length > 1
-        if by_flips:
-            shrink = shrink_factor(self._scorer, plan, codes)
-            most = int(max(999, np.ceil(8 * len(self.tested) / self.significance) - 1))
-            p_value, log_e = flip_p_value(clusters.sums, clusters.major, shrink, most, self._seed)
+        independent = choice.unit.length == 1
+        flipped = clusters.sums
+        if independent:
+            left = 1 - clusters.num_regressors / self.rows.num
+            log_e = log_evidence(clusters.sums, clusters.major, 1 / left)
+            flipped, shrink = united(clusters.sums, MOST_FLIPPED), float(np.sqrt(left))
         else:
-            left = self.rows.num - clusters.num_regressors
-            log_e = log_evidence(clusters.sums, clusters.major, self.rows.num / max(left, 1))
-            p_value = float(np.exp(-max(log_e, 0.0)))
-        degrees = clusters.sums.shape[1]
+            shrink = shrink_factor(self._scorer, plan, codes) * float(np.sqrt(1 - 1 / choice.unit.num))
+        shrink /= np.sqrt(max(choice.missed, 1.0))
+        p_value, statistic = flip_p_value(flipped, clusters.major, shrink, self._most_flips, self._seed)
+        if independent:
+            # Both hold, so a weighted minimum does; E goes on where flips cannot show a smaller share.
+            p_value = min(1.0, p_value / (1 - SHARE_OF_E), float(np.exp(-max(0.0, log_e + np.log(SHARE_OF_E)))))
         return LeanResult(
-            support, log_e, p_value, degrees, by_flips, choice.unit.name, choice.unit.num, True, choice.reason
+            support=support,
+            log_evidence=log_e if independent else statistic,
+            p_value=p_value,
+            degrees=clusters.sums.shape[1],
+            is_e_value=independent,
+            unit=choice.unit.name,
+            num_clusters=choice.unit.num,
+            promise=True,
+            note=choice.reason,
         )
 
     def _nothing(self, support: Support, why: str, promise: bool) -> LeanResult:
-        return LeanResult(support, 0.0, 1.0, 0, False, "none", 0, promise, why)
+        return LeanResult(support, 0.0, 1.0, 0, True, "none", 0, promise, why)

@@ -10,13 +10,13 @@ from policyspace.inference.lean.rows import Rows
 
 NUM_FOLDS = 5
 MOST_COLUMNS = 480
-"""The widest table; the cost of a pass over the rows grows with its square."""
+"""The widest table (wider only for very many inputs); the cost of a pass over the rows grows with its square."""
 
 MOST_ROWS = 60_000
 """Families are compared on so many rows at most."""
 
-TIE = 1e-3
-"""A richer family must lower the held-out error by more than this share of it."""
+TIE = 1.0
+"""A richer family must lower the held-out error by more than this share of it, divided by the number of rows."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,25 @@ def choose_family(rows: Rows, seed: int) -> Choice:
         for block, start in zip(blocks, starts, strict=False):
             mask[start : start + block.width] = block in family
         errors[name] = _held_out_error(sums, mask)
-    best = min(errors.values())
-    chosen = next(name for name, error in errors.items() if error <= best * (1 + TIE))
+    best = max(min(errors.values()), 1e-9)
+    chosen = next(name for name, error in errors.items() if error <= best * (1 + TIE / rows.num))
     return Choice(chosen, Basis(families[chosen]), errors, limited)
 
 
 class _Offers:
     """Families from simple to rich, those that rows can feed."""
 
-    def __init__(self, num_rows: int) -> None:
+    def __init__(self, num_rows: int, num_inputs: int) -> None:
         self._num_rows = num_rows
+        self.most_columns = max(MOST_COLUMNS, 4 * num_inputs)
         self.families: dict[str, tuple[Block, ...]] = {}
-        self.limited = False
 
     def offer(self, name: str, rows_a_column: float, *family: Block) -> bool:
         """Take a family up if it has enough rows a column and is not too wide."""
         columns = sum(block.width for block in family)
-        self.limited |= columns > self._num_rows / rows_a_column
-        fits = all(block.width for block in family) and columns <= min(MOST_COLUMNS, self._num_rows / rows_a_column)
+        fits = all(block.width for block in family) and columns <= min(
+            self.most_columns, self._num_rows / rows_a_column
+        )
         if fits:
             self.families[name] = family
         return fits
@@ -76,11 +77,11 @@ class _Offers:
 def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bool]:
     """At least 8 rows a column (6 for cubes); curves get finer and waves more numerous as rows grow."""
     num, width = rows.inputs.shape
-    offers = _Offers(num)
+    offers = _Offers(num, width)
     linear = Linear.of(width)
     offers.families["linear"] = (linear,)
     rich: tuple[Block, ...] = (linear,)
-    curves = Bumps.of(rows, 3)
+    curves = Bumps.of(rows, 3 if 6 * width < MOST_COLUMNS else 0)
     if offers.offer("additive curves", 8, linear, curves):
         rich = (linear, curves)
     num_pairs = width * (width + 3) // 2
@@ -89,7 +90,6 @@ def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bo
         offers.offer("quadratic", 8, linear, squares)
         if offers.offer("curves and products", 8, linear, curves, pairs):
             rich = (linear, curves, pairs)
-    offers.limited |= num_pairs > num / 8
     if (width + 1) * (width + 2) * (width + 3) // 6 <= MOST_COLUMNS:
         offers.offer("cubic", 6, linear, squares, Products.of(rows, 3, squares=True))
     finer = Bumps.of(rows, int(np.clip(round(1.6 * num**0.25), 5, 16)))
@@ -99,7 +99,7 @@ def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bo
         waves = min(int(share * np.sqrt(num)), MOST_COLUMNS - sum(block.width for block in rich))
         if waves >= 10 and width > 1 and len(rich) > 1:
             offers.offer(f"curves, products and {waves} waves", 8, *rich, Waves.of(rows, waves, seed, "waves"))
-    return offers.families, offers.limited
+    return offers.families, max(num_pairs + 1, 1 + width + curves.width) > num / 8
 
 
 def _held_out_error(sums: np.ndarray, mask: np.ndarray) -> float:

@@ -12,6 +12,9 @@ from policyspace.inference.lean.rows import Rows
 DETERMINED = 1e-4
 """An input of which the others leave less than this share of its variance cannot be tested."""
 
+NOTHING = 1e-10
+"""Actions of which less than this share of the variance is left are rounding."""
+
 MOST_ENTRIES = 300
 """Entries of a score vector: beyond, interactions and products of tested inputs are dropped."""
 
@@ -93,7 +96,7 @@ class Scorer:
         num_actions = self.cross.shape[1]
         alive = np.concatenate([np.ones(num_actions, bool), left[num_actions:] > DETERMINED])
         columns = columns[alive[num_actions:]]
-        spread = np.sqrt(np.maximum(left[alive], 1e-20))
+        spread = np.where(left[alive] > NOTHING, np.sqrt(np.maximum(left[alive], NOTHING)), np.inf)
         return Plan(mask, projector, columns, slopes[:, alive], spread, self._directions(kept, columns))
 
     def _directions(self, kept: Sequence[int], tested: np.ndarray) -> Directions:

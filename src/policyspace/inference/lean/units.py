@@ -49,6 +49,8 @@ class UnitChoice:
     reason: str
     inflation: float = 1.0
     """Estimated variance of the score's sum against that of independent rows."""
+    missed: float = 1.0
+    """By which factor clusters may understate the variance: the inflation, plus its standard error, beyond theirs."""
 
 
 def ladder(rows: Rows, fewest: int) -> list[Unit]:
@@ -125,7 +127,7 @@ def choose_unit(
     reach, whole = seen.reach(mean_length), seen.inflation(mean_length)
     numbers = f"its range is {reach:.1f} rows, variance inflation {whole:.2f} ± {seen.error:.2f}"
     if whole + seen.error <= HARMLESS and units[0].length == 1:
-        return UnitChoice(units[0], numbers, whole)
+        return UnitChoice(units[0], numbers, whole, whole + seen.error)
     scores = (tested[:, :, None] * residuals[:, None, :]).reshape(len(tested), -1)
     start = 1.0 if reach < 1.5 else min(reach, mean_length)
     for unit in units:
@@ -133,7 +135,9 @@ def choose_unit(
             continue
         z = neighbours_agree(scores, unit.codes[used], episode)
         if z <= CORRELATED:
-            return UnitChoice(unit, f"{numbers}; neighbouring clusters' scores agree with z = {z:.1f}", whole)
+            inside = whole + seen.error if unit.name == "episodes" else seen.inflation(unit.length)
+            reason = f"{numbers}; neighbouring clusters' scores agree with z = {z:.1f}"
+            return UnitChoice(unit, reason, whole, (whole + seen.error) / inside)
     return UnitChoice(None, f"{numbers}; clusters long enough for that are too few for any promise", whole)
 
 
