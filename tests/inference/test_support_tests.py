@@ -20,6 +20,7 @@ from policyspace.inference.bootstrap import Bootstrap, gamma_tail
 from policyspace.inference.choice import choose
 from policyspace.inference.glr import Test
 from policyspace.inference.mixture import Mixture, log_mixture
+from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.rules import all_supports, one_at_a_time
 from policyspace.inference.universal import Universal, halves
 from policyspace.policies import BoltzmannLinear, GaussianLinear
@@ -357,11 +358,13 @@ def test_the_default_follows_the_space_and_the_check():
     likelihood = likelihood_of(linear(data), data)
     bent = Assumption("form", False, 0.001, "the policy is bent")
     assert choose("auto", likelihood, data, list)[0] == "wilks"
-    assert choose("auto", likelihood, data, lambda: [bent]) == ("lean", "the policy is bent")
+    assert choose("auto", likelihood, data, lambda: ModelCheck([bent])) == ("lean", "the policy is bent")
     few = data.rows(np.arange(12))
     assert choose("auto", likelihood_of(linear(few), few), few, list)[0] == "firth"
     weighted = replace(data, weights=np.full(200, 0.5))
-    assert choose("auto", likelihood, weighted, lambda: [bent])[0] == "wilks"  # and then nothing is promised
+    assert (
+        choose("auto", likelihood, weighted, lambda: ModelCheck([bent]))[0] == "wilks"
+    )  # and then nothing is promised
     with pytest.raises(InputError, match="did you mean 'bootstrap'"):
         choose("bootstrp", likelihood, data, list)
 

@@ -11,6 +11,7 @@ from policyspace.fits import Likelihood
 from policyspace.fits.fisher import Dependence, dependent_groups, detectable_effect, inverse_of, smallest_eigenvalue
 from policyspace.inference.base import SupportTest
 from policyspace.inference.behaviour import behavioural_effects
+from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.rules import Verdicts
 from policyspace.policies import PolicySpace
 
@@ -20,12 +21,13 @@ def answer_of(
     likelihood: Likelihood,
     decider: SupportTest,
     verdicts: Verdicts,
-    assumptions: list[Assumption],
+    check: ModelCheck,
     settings: dict[str, Any],
 ) -> Identification:
     """The answer that a rule's verdicts amount to, with every number behind it."""
     space = likelihood.space
-    assumptions = assumptions + decider.own_assumptions()
+    feedback = check.feedback(space, verdicts.adjusted, settings["significance"])
+    assumptions = [*check.assumptions, feedback, *decider.own_assumptions()]
     settings = settings | _settings_of(decider, verdicts, likelihood)
     everywhere, undecided, named = _named_verdicts(space, verdicts, settings["significance"])
     promise = promise_of(decider, assumptions, settings)

@@ -107,5 +107,5 @@ class AssumptionLean(SupportTest):
 def _as_test(support: Support, result: LeanResult, p_value: float) -> Test:
     log_e = result.log_evidence
     # A p-value of sign flips becomes an e-value by ½p^(−½), whose mean is at most 1 for every valid p.
-    evidence = 0.5 / np.sqrt(result.p_value) if result.by_flips else e_value(log_e)
+    evidence = e_value(log_e) if result.is_e_value else 0.5 / np.sqrt(result.p_value)
     return Test(support, 2 * log_e, max(result.degrees, 1), p_value, float(evidence))

@@ -1,9 +1,8 @@
 """Which test: the one that is asked for, or the one that holds for this space on this data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
 from policyspace.fits.base import Likelihood
@@ -13,6 +12,7 @@ from policyspace.inference.base import SupportTest
 from policyspace.inference.bootstrap import Bootstrap
 from policyspace.inference.eprocess import EProcess
 from policyspace.inference.mixture import Mixture
+from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.universal import Universal
 from policyspace.inference.wilks import WilksTest
 
@@ -33,9 +33,7 @@ FEW = 5
 """Pairs a parameter below which the χ² law is too liberal for discrete actions."""
 
 
-def choose(
-    test: str, likelihood: Likelihood, data: Demonstrations, check: Callable[[], Sequence[Assumption]]
-) -> tuple[str, str]:
+def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Callable[[], ModelCheck]) -> tuple[str, str]:
     """The name of the test to use, and why: what the space and the check of its assumptions allow.
 
     The check is made only where the choice depends on it.
@@ -54,6 +52,8 @@ def choose(
             "the parameters of this space are not identifiable, so that λ has no χ² law (Wilks' theorem fails); "
             "the test 'bootstrap' finds smaller effects but takes longer",
         )
+    if data.subjects is not None and about_features:
+        return "lean", "rows of one subject belong together, and this test takes subjects as its units"
     few = likelihood.total_weight < FEW * likelihood.space.num_parameters
     if data.discrete and likelihood.identifiable and likelihood.design is not None:
         if likelihood.full.separated:
@@ -63,7 +63,7 @@ def choose(
                 "firth",
                 f"{likelihood.total_weight:g} pairs are few for {likelihood.space.num_parameters} parameters",
             )
-    broken = [a.words for a in check() if a.held is False and a.name not in AssumptionLean.assumes]
+    broken = check().broken(WilksTest.assumes)
     if broken and about_features:
         return "lean", broken[0]
     return "wilks", "nothing in the data contradicts what the policy space assumes"

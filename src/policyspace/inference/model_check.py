@@ -1,5 +1,6 @@
 """Do the data contradict what a policy space assumes? Its form, its noise, and rows that are independent decisions."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +9,11 @@ from scipy.special import fdtrc, ndtr
 from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits.base import Likelihood
+from policyspace.inference.lean.nuisance import choose_family
+from policyspace.inference.lean.rows import checked_rows
+from policyspace.policies.base import PolicySpace
 
-NAMES = ("independent rows", "form", "noise", "no feedback")
+NAMES = ("independent rows", "form", "noise")
 
 MOST_ROWS = 20_000
 """Rows that are looked at: whole episodes, evenly spaced."""
@@ -19,10 +23,19 @@ NOISE_LEVEL = 0.02
 DEPENDENCE_LEVEL = 0.02
 """p-values below which an assumption counts as contradicted: lenient, for then a test without assumptions decides."""
 
+LEAST_GAIN = 0.01
+"""A share of the residuals below which what flexible regressions predict does not matter."""
+
+HELD_OUT_ROWS = 6000
+"""Rows in which flexible regressions are compared."""
+
 LAGS = 4
 
 FORGETS = 10.0
 """An input that forgets its past fewer times than this in an episode counts as drifting."""
+
+OVERWHELMING = 10.0
+"""A p-value that stays below the level when multiplied by this is no matter of the law's tails."""
 
 MANY_EPISODES = 40
 """Episodes from which the sum of drifting scores has nearly its normal law."""
@@ -36,13 +49,44 @@ class Residuals:
     fitted: np.ndarray  # [n, k], the expected action, standardised
     values: np.ndarray  # [n, k]
     episodes: np.ndarray  # [n], one label where the data name none
-    named_episodes: bool
+    clusters: np.ndarray | None  # [n], subjects, or episodes, where the data name any
     dispersion: float  # mean square of the values: 1 where the assumed noise is right
     noise_is_given: bool
     discrete: bool
 
 
-def check_model(likelihood: Likelihood, data: Demonstrations) -> list[Assumption]:
+@dataclass(frozen=True)
+class ModelCheck:
+    """What was found: each assumption, and the feature columns that drift with the agent's own noise over few episodes."""
+
+    assumptions: list[Assumption]
+    fed_back: frozenset[int] = frozenset()
+
+    def broken(self, names: Sequence[str]) -> list[str]:
+        """What the data contradict among these assumptions, in words."""
+        return [a.words for a in self.assumptions if a.held is False and a.name in names]
+
+    def feedback(self, space: PolicySpace, adjusted: Mapping[int, float], significance: float) -> Assumption:
+        """No test has its law for an input that is a sum of the agent's own noise, until there are many episodes.
+
+        Where such an input is selected by evidence that is not overwhelming, nothing is promised.
+        """
+        columns = space.group_columns() or {}
+        doubtful = [
+            space.groups[g].name
+            for g, p in adjusted.items()
+            if p <= significance < OVERWHELMING * p and self.fed_back.intersection(columns.get(g, ()))
+        ]
+        words = "nothing was selected on account of the agent's own past noise"
+        if doubtful:
+            words = (
+                f"{', '.join(doubtful)} may be selected only because it drifts with the agent's own past noise: there are "
+                "too few episodes for any test to have its law"
+            )
+        return Assumption("no feedback", not doubtful, float(len(doubtful)), words)
+
+
+def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
     rows = _sampled(data)
     left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
@@ -50,9 +94,9 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> list[Assumption
         words = "not checked: this policy cannot say what it expects"
         if likelihood.full.separated:
             words = "not checked: the data are fitted perfectly, and nothing is left to look at"
-        return [Assumption(name, None, None, words) for name in NAMES]
+        return ModelCheck([Assumption(name, None, None, words) for name in NAMES])
     of = "" if len(rows) == data.num_pairs else f" (on {len(rows)} of {data.num_pairs} rows, whole episodes)"
-    return [_independence(left, of), _form(left, of), _noise(left, of), _feedback(left, of)]
+    return ModelCheck([_independence(left, of), _form(left, of), _noise(left, of)], _fed_back(left))
 
 
 def _sampled(data: Demonstrations) -> np.ndarray:
@@ -84,9 +128,10 @@ def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -
         dispersion = float((((seen - expected) ** 2) / assumed).mean())
     episodes = np.zeros(len(rows), dtype=np.int64) if data.episodes is None else data.episodes[rows]
     order = np.argsort(episodes, kind="stable")
+    clusters = data.episodes if data.subjects is None else data.subjects
     return Residuals(
         _standardised(features)[order], _standardised(expected)[order], values[order], episodes[order],
-        data.episodes is not None, dispersion, given, data.discrete,
+        None if clusters is None else clusters[rows][order], dispersion, given, data.discrete,
     )  # fmt: skip
 
 
@@ -99,13 +144,25 @@ def _form(left: Residuals, of: str) -> Assumption:
         first, second = np.triu_indices(x.shape[1], 1)
         candidates.append(x[:, first] * x[:, second])
     p = _smallest_p(left.values, linear, candidates)
-    held = p > FORM_LEVEL
-    words = (
-        f"no curvature is seen in what the policy leaves unexplained (p = {p:.2g}){of}"
-        if held
-        else f"powers or products of the inputs explain what the policy leaves over (p = {p:.1e}){of}"
-    )
+    gain = _held_out_gain(left)
+    held = p > FORM_LEVEL and gain <= max(LEAST_GAIN, 5 / len(x))
+    if held:
+        words = f"no flexible regression predicts what the policy leaves unexplained (p = {p:.2g}){of}"
+    elif gain > LEAST_GAIN:
+        words = f"flexible regressions predict {gain:.0%} of what the policy leaves over in rows they have not seen{of}"
+    else:
+        words = f"powers or products of the inputs explain what the policy leaves over (p = {p:.1e}){of}"
     return Assumption("form", held, p, words)
+
+
+def _held_out_gain(left: Residuals) -> float:
+    """The share of the residuals that the best flexible family predicts in episodes that it was not fitted to."""
+    rows = slice(None, HELD_OUT_ROWS)
+    if len(left.values) < 40 or not left.values[rows].std(axis=0).all():
+        return 0.0
+    episodes = None if left.clusters is None else left.clusters[rows]
+    family = choose_family(checked_rows(left.features[rows], left.values[rows], None, episodes, None, None), 0)
+    return max(0.0, 1.0 - min(family.errors.values()))
 
 
 def _noise(left: Residuals, of: str) -> Assumption:
@@ -133,11 +190,8 @@ def _independence(left: Residuals, of: str) -> Assumption:
     """Are neighbouring rows, and rows of one episode, as different from each other as independent decisions are?"""
     found = [_lag_p(left.values, left.episodes)]
     scores = np.hstack([left.values, *(left.values * x[:, None] for x in left.features.T)])
-    if left.named_episodes:
-        found.append(_clustered_p(scores, left.episodes))
-    else:
-        blocks = np.arange(len(scores)) // max(25, len(scores) // 200)
-        found.append(_clustered_p(scores, blocks))
+    blocks = np.arange(len(scores)) // max(25, len(scores) // 200)
+    found.append(_clustered_p(scores, blocks if left.clusters is None else left.clusters))
     p = min(1.0, len(found) * min(found))
     held = p > DEPENDENCE_LEVEL
     lag = _lag_correlation(left.values, left.episodes)
@@ -149,27 +203,15 @@ def _independence(left: Residuals, of: str) -> Assumption:
     return Assumption("independent rows", held, p, words)
 
 
-def _feedback(left: Residuals, of: str) -> Assumption:
-    """Are inputs sums of the agent's own noise? No test here has its law then, until there are many episodes."""
-    found = _fed_back(left)
-    words = f"no input drifts with the agent's own past noise over few episodes{of}"
-    if found:
-        words = (
-            f"{found} of the inputs drift with the agent's own past noise, and {len(np.unique(left.episodes))} episodes are "
-            f"too few for any test to have its law{of}"
-        )
-    return Assumption("no feedback", not found, float(found), words)
-
-
-def _fed_back(left: Residuals) -> int:
-    """How many inputs hardly forget within an episode, and move with the noise of the actions.
+def _fed_back(left: Residuals) -> frozenset[int]:
+    """The inputs that hardly forget within an episode, and move with the noise of the actions.
 
     Their scores are a martingale with the law of a unit root, not a normal one, until there are many episodes.
     """
     inside = _pairs(left.episodes, 1)
     num_episodes = len(np.unique(left.episodes))
     if len(inside) < 20 or num_episodes >= max(MANY_EPISODES, 4 * left.features.shape[1]):
-        return 0
+        return frozenset()
     now, after = left.features[inside], left.features[inside + 1]
     persistence = (now * after).mean(axis=0) / np.maximum((now**2).mean(axis=0), np.finfo(float).tiny)
     forgets = len(left.features) / num_episodes * (1 - persistence)  # time constants in an episode
@@ -177,7 +219,7 @@ def _fed_back(left: Residuals) -> int:
     moved = innovation.T @ left.values[inside]
     size = np.sqrt((innovation**2).sum(axis=0))[:, None] * np.sqrt((left.values[inside] ** 2).sum(axis=0))
     z = np.abs(moved / np.maximum(size, np.finfo(float).tiny)).max(axis=1) * np.sqrt(len(inside))
-    return int(((forgets < FORGETS) & (z > 4.0)).sum())
+    return frozenset(np.flatnonzero((forgets < FORGETS) & (z > 4.0)).tolist())
 
 
 def _smallest_p(targets: np.ndarray, base: np.ndarray, candidates: list[np.ndarray]) -> float:
