@@ -117,6 +117,12 @@ def test_an_own_world_is_one_class(rover: ConfMDP, space: PolicySpace) -> None:
     assert (rover.observation_bounds()[1] == np.inf).all()
 
 
+def test_a_world_that_promises_normal_numbers_must_move_by_them(rover: ConfMDP) -> None:
+    assert rover.num_normals is None
+    with pytest.raises(InputError, match="give it a method `move`"):
+        rover.move(None, None, None, rover.default_configuration())
+
+
 def test_the_example_runs_and_answers() -> None:
     out = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=False)
     assert out.returncode == 0, out.stderr

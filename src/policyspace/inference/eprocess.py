@@ -214,7 +214,7 @@ def joined(space: PolicySpace, parts: Sequence[Episode]) -> Demonstrations:
     return Demonstrations(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.actions for part in parts]),
-        space.feature_names,  # type: ignore[attr-defined]
+        space.feature_names,
         names,
         np.repeat(np.arange(len(parts)), [len(part.features) for part in parts]),
     )

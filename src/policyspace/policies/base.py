@@ -11,6 +11,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from policyspace.errors import InputError
 from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linear_groups
 
 Array = Any  # a NumPy or a JAX array
@@ -20,6 +21,8 @@ Key = Any  # a JAX key or a numpy.random.Generator
 class PolicySpace(ABC):
     """A set of policies {π_θ : θ ∈ R^d} with a partition of θ into groups, the units that are tested."""
 
+    feature_names: tuple[str, ...]  # without the intercept
+    action_names: tuple[str, ...]  # the actions, or the components of a continuous one
     groups: tuple[Group, ...]
     fixed: np.ndarray  # [d], what a parameter is worth when the agent does not control it
 
@@ -69,6 +72,27 @@ class PolicySpace(ABC):
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
         """Actions a ~ π_θ(·|s) for features [..., q]."""
 
+    def score(self, theta: Array, features: Array, actions: Array) -> Array:
+        """∇_θ log π_θ(a|s) [..., d]; unless the family knows it, by JAX's differentiation of the density."""
+        from policyspace.policies.jax_setup import jax
+
+        each = jax.grad(self.log_prob)
+        for _ in features.shape[:-1]:
+            each = jax.vmap(each, (None, 0, 0))
+        return each(theta, features, actions)
+
+    def score_factors(self, theta: Array, features: Array, actions: Array) -> tuple[Array, Array]:
+        """Two arrays [..., k] and [..., q] whose Kronecker product is the score; here the score itself and a 1."""
+        score = self.score(theta, features, actions)
+        return score, score.__array_namespace__().ones_like(score[..., :1])
+
+    def describe(self) -> dict[str, Any]:
+        """Its family and the arguments of its class, as JSON can hold them; only a named family can be written."""
+        raise InputError(
+            "a space that can be written to a file is one of boltzmann, gaussian, boltzmann-network, gaussian-network, "
+            f"found a {type(self).__name__}."
+        )
+
 
 class ExponentialFamily(PolicySpace):
     """Linear policies π_θ(a|s) = h(a) exp{θᵀt(s,a) − A(θ,s)} (Definition 4.1), θ = vec of weights [k, q].
@@ -77,7 +101,6 @@ class ExponentialFamily(PolicySpace):
     the k natural parameters η = weights·φ(s) alone; a family says what u, log h and A(η) with its two derivatives are.
     """
 
-    feature_names: tuple[str, ...]  # without the intercept
     row_names: tuple[str, ...]  # what each of the k rows of the weights belongs to
     intercept: bool
 
@@ -158,8 +181,13 @@ class ExponentialFamily(PolicySpace):
     @final
     def score(self, theta: Array, features: Array, actions: Array) -> Array:
         """∇_θ log π_θ(a|s) = t(s,a) − E[t(s,·)] = t̄(s,a,θ) [..., d]."""
+        return _kronecker(*self.score_factors(theta, features, actions))
+
+    @final
+    def score_factors(self, theta: Array, features: Array, actions: Array) -> tuple[Array, Array]:
+        """u(a) − E[u] [..., k] and φ(s) [..., q], whose Kronecker product is the score."""
         eta = self.natural(theta, features)
-        return _kronecker(self.action_statistic(actions) - self.cumulant_gradient(eta), self.design(features))
+        return self.action_statistic(actions) - self.cumulant_gradient(eta), self.design(features)
 
     @final
     def fisher(self, theta: Array, features: Array, weights: Array | None = None) -> Array:

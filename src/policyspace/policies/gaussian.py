@@ -31,11 +31,17 @@ class GaussianLinear(ExponentialFamily):
         intercept: bool = True,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        super().__init__(tuple(features), tuple(actions), groups, tuple(always), fixed, intercept, blocks)
+        self.action_names = tuple(actions)
+        super().__init__(tuple(features), self.action_names, groups, tuple(always), fixed, intercept, blocks)
         self.estimated = isinstance(covariance, str) and covariance == "estimate"
         if not self.estimated:
             self.covariance = covariance_matrix(covariance, len(self.row_names))
             self.precision = np.linalg.inv(self.covariance)
+
+    def describe(self) -> dict[str, Any]:
+        """Whether it has an intercept, and the covariance."""
+        self._needs_covariance()
+        return {"family": "gaussian", "intercept": self.intercept, "covariance": self.covariance.tolist()}
 
     def action_statistic(self, actions: Array) -> Array:
         """u(a) = Σ⁻¹a."""
@@ -84,7 +90,7 @@ class GaussianLinear(ExponentialFamily):
 def columns_of_noise(key: Key, root: np.ndarray, shape: tuple[int, ...]) -> Array:
     """Σ^½ε for a JAX key, of a shape [k, …]: samples along the last axis, where they are contiguous."""
     from policyspace.policies.jax_setup import jnp
-    from policyspace.policies.normals import standard_normals
+    from policyspace.policies.random_numbers import standard_normals
 
     noise = standard_normals(key, shape)
     # No products with the zeros of the root: matrices this narrow are slow.

@@ -30,8 +30,6 @@ class Network(PolicySpace):
     weights that leave one unit) or the outputs (all the weights that enter one output).
     """
 
-    feature_names: tuple[str, ...]
-    action_names: tuple[str, ...]
     row_names: tuple[str, ...]  # what each output belongs to
 
     def __init__(
@@ -152,6 +150,11 @@ class GaussianNetwork(Network):
         self.covariance = covariance_matrix(covariance, len(self.action_names))
         self.precision = np.linalg.inv(self.covariance)
 
+    def describe(self) -> dict[str, Any]:
+        """The hidden layers, the activation and the covariance."""
+        shape = {"hidden": list(self.hidden), "activation": self.activation}
+        return {"family": "gaussian-network", **shape, "covariance": self.covariance.tolist()}
+
     def mean(self, theta: Array, features: Array) -> Array:
         """E[a|s] = z_θ(s) [..., k]."""
         return self.output(theta, features)
@@ -195,6 +198,10 @@ class BoltzmannNetwork(Network):
             raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions)}.")
         self.action_names = tuple(actions)
         super().__init__(features, self.action_names[:-1], hidden, activation, groups, always, fixed, blocks)
+
+    def describe(self) -> dict[str, Any]:
+        """The hidden layers and the activation."""
+        return {"family": "boltzmann-network", "hidden": list(self.hidden), "activation": self.activation}
 
     def logits(self, theta: Array, features: Array) -> Array:
         """The k+1 logits (z_1, …, z_k, 0)."""
