@@ -9,7 +9,7 @@ from policyspace.policies.random_numbers import (
     logarithm,
     mixed_bits,
     normal_pair,
-    random_words,
+    random_bits_32,
     sine_cosine,
     standard_normals,
 )
@@ -84,7 +84,7 @@ def test_the_pair_is_the_textbooks() -> None:
 
 def test_words_are_the_halves_of_the_bits() -> None:
     key = jax.random.key(2)
-    words, bits = np.asarray(random_words(key, (3, 3))), np.asarray(jax.random.bits(key, (5,), jnp.uint64))
+    words, bits = np.asarray(random_bits_32(key, (3, 3))), np.asarray(jax.random.bits(key, (5,), jnp.uint64))
     assert words.dtype == np.uint32
     assert np.array_equal(words.ravel(), np.concatenate([bits >> 32, bits & 0xFFFFFFFF])[:9])
 

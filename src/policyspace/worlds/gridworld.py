@@ -7,7 +7,7 @@ import numpy as np
 
 from policyspace.policies import BoltzmannLinear, PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.random_numbers import random_words
+from policyspace.policies.random_numbers import random_bits_32
 from policyspace.worlds.configuration_parameters import ConfigurationParameter
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Episodes, Key, Step
 
@@ -108,7 +108,7 @@ class Gridworld(ConfMDP):
         """The same law as for any world, but π_θ is looked up in a table of its values on all states."""
         start_key, key = jax.random.split(key)
         levels_below = jnp.cumsum(jax.nn.softmax(_logits(configuration)), axis=1)
-        starts = _invert(random_words(start_key, (num_episodes, 4)), levels_below.T[:-1]).T
+        starts = _invert(random_bits_32(start_key, (num_episodes, 4)), levels_below.T[:-1]).T
         actions_below = jnp.cumsum(self.action_probabilities(space, theta), axis=1).T[:-1]
 
         def step(words: Array, states: Array) -> Step:
@@ -119,7 +119,7 @@ class Gridworld(ConfMDP):
             return Step(self.features(states), actions, rewards, moved, self.terminal(moved))
 
         # All the chance of the episodes is drawn at once, which is cheaper than step by step.
-        return Episodes(starts, random_words(key, (self.horizon, num_episodes)), step)
+        return Episodes(starts, random_bits_32(key, (self.horizon, num_episodes)), step)
 
     def states(self) -> np.ndarray:
         """All states [n⁴, 4], in the order of `state_index`."""
