@@ -1,8 +1,8 @@
 """The simulator that `policyspace simulate` runs, against a plain Python loop over the same worlds, and Gymnasium's own.
 
 Environment steps a second of processor time, before the end of their episodes; `rollout` keeps all states, features and
-actions. Both simulators must agree on the mean return. Gymnasium has the cart-pole, without our noise: steered by the same policy, as 16
-environments in turn ("sync"), and as 10 000 in arrays ("vector_entry_point"), the fastest that it offers.
+actions. Both must agree on the mean return. Gymnasium has the cart-pole, without our noise: steered by the same policy,
+as 16 environments in turn ("sync"), and as 10 000 in arrays ("vector_entry_point"), the fastest that it offers.
 """
 
 import math
