@@ -7,13 +7,15 @@ from typing import Any
 Row = tuple[str, str, str]
 
 
-def clock(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
-    """The shortest wall-clock time of some repeats, and the last result."""
+def clock(
+    function: Callable[[], Any], repeats: int = 1, timer: Callable[[], float] = time.perf_counter
+) -> tuple[float, Any]:
+    """The shortest time of some repeats, by the wall clock unless another timer is given, and the last result."""
     best, result = float("inf"), None
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = timer()
         result = function()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, timer() - start)
     return best, result
 
 

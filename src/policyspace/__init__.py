@@ -7,10 +7,9 @@ demonstrations ─► policy space ─► likelihood ─► GLR test ─► iden
 The names below stand in the order of the data. Importing the package loads nothing heavy: a name is loaded when used.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from policyspace.worlds.gymnasium_ids import announce
 
 __version__ = "0.1.0"
 
@@ -117,4 +116,5 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_HOME, *_MODULES])
 
 
-announce()
+if "gymnasium" in sys.modules:  # the ids of our worlds are for those who use it; nobody else waits for the import
+    import_module("policyspace.worlds")

@@ -33,10 +33,15 @@ def oracle_step(state: tuple[int, ...], action: int) -> tuple[tuple[int, ...], f
     return (row, col, goal_row, goal_col), (0.0 if reached else -1.0), reached
 
 
+class Untabled(Gridworld):
+    """The grid world simulated as any other."""
+
+    begin = ConfMDP.begin
+
+
 def generic_rollout(key: int) -> Trajectories:
     """The path that every world shares, without the table."""
-    run = jax.jit(lambda k: ConfMDP.simulate(WORLD, SPACE, jnp.asarray(THETA), OMEGA, k, EPISODES))
-    return run(jax.random.key(key))
+    return rollout(Untabled(), SPACE, THETA, OMEGA, jax.random.key(key), EPISODES)
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,19 @@ from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
 from policyspace.policies.groups import Group
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
+from policyspace.worlds import make_world
 from policyspace.worlds.confmdp import rollout
 from policyspace.worlds.exact_gridworld import expected_return
 from policyspace.worlds.gridworld import Gridworld
-from policyspace.worlds.importance import log_weights
-from policyspace.worlds.policy_gradient import cumulative_scores, gradient_from_scores, policy_gradient
+from policyspace.worlds.policy_gradient import FEW, Ended, cumulative_scores, policy_gradient, step_gradient
 from policyspace.worlds.trajectories import Trajectories
 
 FEATURES = ("x", "y")
+gradient_of = jax.jit(policy_gradient, static_argnums=(0, 1, 5))
 
 
 class Cauchy(PolicySpace):
-    """A space that says only its density: the estimator differentiates it."""
+    """A space that says only its density: the score differentiates it."""
 
     groups = (Group("x", (0,)), Group("y", (1,)))
     fixed = np.zeros(2)
@@ -39,105 +40,103 @@ SPACES = (
 )
 
 
-def episodes(space, m=6, horizon=4, seed=0):
-    """Made-up episodes of different lengths, θ, and log weights [m, T+1]."""
-    rng = np.random.default_rng(seed)
-    theta, features = rng.normal(size=space.num_parameters), rng.normal(size=(m, horizon, 2))
-    mask = np.arange(horizon) < rng.integers(1, horizon + 1, size=m)[:, None]
-    rewards = np.where(mask, rng.normal(size=(m, horizon)), 0.0)
-    steps = np.where(np.column_stack([np.ones(m, bool), mask]), rng.normal(0, 0.3, (m, horizon + 1)), 0.0)
-    actions = space.sample(rng, theta, features)
-    return theta, Trajectories(None, features, actions, rewards, mask, {}), np.cumsum(steps, axis=1)
-
-
-def by_loops(space, theta, given, discount, log_weight, baseline):
-    """The formula with loops; the score by automatic differentiation, one pair at a time."""
-    m, horizon = given.mask.shape
-    score = jax.jit(jax.grad(space.log_prob))
-    total = np.zeros(space.num_parameters)
-    scores = np.zeros((m, space.num_parameters))
+def by_loops(scores, seen, discount):
+    """∇̂J by the formula with loops, from cumulative scores [m, T, d]."""
+    scores, rewards = np.asarray(scores), np.asarray(seen.rewards)
+    m, horizon, size = scores.shape
+    total = np.zeros(size)
     for t in range(horizon):
-        for i in range(m):
-            if given.mask[i, t]:
-                scores[i] += score(*map(jnp.asarray, (theta, given.features[i, t], given.actions[i, t])))
-        w = np.exp(log_weight[:, t + 1])
-        reward = discount**t * given.rewards[:, t]
-        for k in range(space.num_parameters):
-            squares = sum((w[i] * scores[i, k]) ** 2 for i in range(m))
-            b = sum((w[i] * scores[i, k]) ** 2 * reward[i] for i in range(m)) / squares if baseline and squares else 0.0
-            total[k] += sum(w[i] * scores[i, k] * (reward[i] - b) for i in range(m)) / m
+        reward = discount**t * rewards[:, t]
+        for k in range(size):
+            squares = sum(scores[i, t, k] ** 2 for i in range(m))
+            b = sum(scores[i, t, k] ** 2 * reward[i] for i in range(m)) / squares if squares else 0.0
+            total[k] += sum(scores[i, t, k] * (reward[i] - b) for i in range(m)) / m
     return total
 
 
-@pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("baseline", [True, False])
-def test_estimator_is_its_formula(space, baseline):
-    theta, given, weights = episodes(space)
-    for log_weight in (None, weights):
-        expected = by_loops(space, theta, given, 0.9, weights * (log_weight is not None), baseline)
-        found = policy_gradient(space, theta, given, 0.9, log_weight, baseline)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
-        scores = cumulative_scores(space, theta, given)
-        found = gradient_from_scores(scores, given, 0.9, log_weight, baseline)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
+def test_cumulative_scores_are_sums_of_derivatives_and_stay_after_an_episodes_end(space):
+    """On made-up episodes of different lengths; derivatives by JAX, one pair at a time."""
+    rng, m, horizon = np.random.default_rng(0), 3, 4
+    theta, features = rng.normal(size=space.num_parameters), rng.normal(size=(m, horizon, 2))
+    mask = np.arange(horizon) < np.array([[4], [1], [3]])
+    actions = space.sample(rng, theta, features)
+    scores = np.asarray(cumulative_scores(space, theta, Trajectories(None, features, actions, 0.0 * mask, mask, {})))
+    score = jax.jit(jax.grad(space.log_prob))
+    for i in range(m):
+        expected = np.zeros(space.num_parameters)
+        for t in range(horizon):
+            if mask[i, t]:
+                expected += score(*map(jnp.asarray, (theta, features[i, t], actions[i, t])))
+            np.testing.assert_allclose(scores[i, t], expected, rtol=1e-9, atol=1e-11)
 
 
-def test_weights_of_one_change_nothing():
-    theta, given, weights = episodes(SPACES[0], m=40, horizon=9)
-    plain = policy_gradient(SPACES[0], theta, given, 0.95)
-    np.testing.assert_array_equal(policy_gradient(SPACES[0], theta, given, 0.95, 0 * weights), plain)
+@pytest.mark.parametrize(
+    ("name", "options", "spread", "num_episodes"),
+    [
+        ("continuous-gridworld", {}, 0.15, FEW - 1),  # too few for some to go on alone, which would draw other chances
+        ("minigolf", {}, 0.15, FEW - 1),
+        ("car", {}, 0.5, FEW - 1),
+        ("gridworld", {}, 3.0, 20),  # in this world those that go on alone keep their chances
+        ("gridworld", {"intercept": False}, 1.0, 20),
+    ],
+)
+def test_the_gradient_is_its_formula_on_the_episodes_of_a_rollout(name, options, spread, num_episodes):
+    world = make_world(name, horizon=12)
+    space, omega, key = world.policy_space(**options), world.default_configuration(), jax.random.key(3)
+    theta = spread * jax.random.uniform(jax.random.key(4), (space.num_parameters,))
+    seen = rollout(world, space, theta, omega, key, num_episodes)
+    gradient, mean_return = gradient_of(world, space, theta, omega, key, num_episodes)
+    expected = by_loops(cumulative_scores(space, theta, seen), seen, world.discount)
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9)
+    assert float(mean_return) == pytest.approx(float(np.mean(seen.returns(world.discount))))
 
 
-def test_scores_stay_after_an_episodes_end():
-    theta, given, _ = episodes(SPACES[1])
-    scores = np.asarray(cumulative_scores(SPACES[1], theta, given))
-    for i, length in enumerate(given.lengths):
-        np.testing.assert_array_equal(
-            scores[i, length:], np.broadcast_to(scores[i, length - 1], scores[i, length:].shape)
-        )
+def test_any_policy_that_has_a_density_has_a_gradient_in_the_finite_world():
+    """A network in the grid world, whose table of actions is then made from its density."""
+    world = Gridworld(horizon=6)
+    space, key = BoltzmannNetwork(world.feature_names, world.action_names, (2,)), jax.random.key(1)
+    omega = world.default_configuration()
+    theta = jax.random.normal(jax.random.key(2), (space.num_parameters,))
+    seen = rollout(world, space, theta, omega, key, 20)
+    expected = by_loops(cumulative_scores(space, theta, seen), seen, world.discount)
+    np.testing.assert_allclose(gradient_of(world, space, theta, omega, key, 20)[0], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_what_the_ended_leave_behind_is_all_that_later_steps_need():
+    rng = np.random.default_rng(0)
+    scores, alive = jnp.asarray(rng.normal(size=(7, 40))), np.arange(40) % 4 == 0
+    rewards = jnp.asarray(np.where(alive, rng.normal(-2, 1, 40), 0.0))
+    gone = scores[:, ~alive]
+    ended = Ended(gone.sum(axis=1), (gone**2).sum(axis=1))
+    whole = step_gradient(scores, rewards, None)
+    np.testing.assert_allclose(step_gradient(scores[:, alive], rewards[alive], ended), whole, rtol=1e-12, atol=1e-12)
 
 
 def test_constant_rewards_have_no_noise_under_the_baseline():
-    """When every episode earns the same at a step, the gradient of that step is exactly zero, weighted or not."""
-    theta, given, weights = episodes(SPACES[0], m=30)
-    same = Trajectories(None, given.features, given.actions, np.ones_like(given.rewards), np.ones_like(given.mask), {})
-    for log_weight in (None, weights):
-        np.testing.assert_allclose(policy_gradient(SPACES[0], theta, same, 0.9, log_weight), 0.0, atol=1e-13)
-        assert np.abs(policy_gradient(SPACES[0], theta, same, 0.9, log_weight, baseline=False)).max() > 1e-3
+    """When every episode earns the same at a step, the gradient of that step is exactly zero."""
+    scores = jnp.asarray(np.random.default_rng(0).normal(size=(7, 40)))
+    np.testing.assert_array_equal(step_gradient(scores, jnp.full(40, -0.7), None), 0.0)
+    assert np.abs(scores @ jnp.full(40, -0.7)).max() > 1e-3
 
 
-def test_gradient_is_differentiable_in_the_log_weights():
-    """∂‖∇̂J‖²/∂ log w against central differences: what the search for a new configuration climbs."""
-    theta, given, weights = episodes(SPACES[0])
-
-    def objective(shift):
-        return jnp.sum(policy_gradient(SPACES[0], theta, given, 0.9, weights * shift) ** 2)
-
-    step = 1e-5
-    expected = (objective(1.0 + step) - objective(1.0 - step)) / (2 * step)
-    np.testing.assert_allclose(jax.grad(objective)(1.0), expected, rtol=1e-7)
-
-
-@pytest.mark.parametrize("moved", [False, True])
-@pytest.mark.parametrize("baseline", [True, False])
-def test_mean_gradient_is_the_exact_one_of_the_grid_world(moved, baseline):
+def test_mean_gradient_is_the_exact_one_of_the_grid_world():
     """Over 50 batches of 2000 episodes, within five standard errors of ∇_θ J of the 625-state recursion.
 
-    In the world of the episodes, and in another configuration through their weights. (The baseline is estimated from
-    the same episodes, which costs a bias of order 1/m: it is far below the noise at m = 2000.)
+    (The baseline is estimated from the same episodes, which costs a bias of order 1/m: it is far below the noise at
+    m = 2000.)
     """
     world = Gridworld()
     space, theta = world.policy_space(), jnp.asarray(np.random.default_rng(0).normal(0, 0.5, 51))
-    collected = {name: 0.3 * value for name, value in world.random_configuration(jax.random.key(3)).items()}
-    target = world.default_configuration() if moved else collected
-
-    def one(key):
-        batch = rollout(world, space, theta, collected, key, 2000)
-        weights = log_weights(world, batch, target) if moved else None
-        return policy_gradient(space, theta, batch, world.discount, weights, baseline)
-
-    estimates = np.asarray(jax.lax.map(one, jax.random.split(jax.random.key(5), 50)))
-    exact = np.asarray(jax.grad(lambda t: expected_return(world, space, t, target))(theta))
-    standard_error = estimates.std(axis=0, ddof=1) / np.sqrt(len(estimates))
-    assert (np.abs(estimates.mean(axis=0) - exact) < 5 * standard_error).all()
-    assert standard_error.mean() < 0.2 * np.abs(exact).mean()  # the check has teeth
+    omega = {name: 0.3 * value for name, value in world.random_configuration(jax.random.key(3)).items()}
+    keys = jax.random.split(jax.random.key(5), 50)
+    estimates, returns = (
+        np.asarray(part)
+        for part in jax.lax.map(lambda key: policy_gradient(world, space, theta, omega, key, 2000), keys)
+    )
+    value, exact = jax.value_and_grad(lambda t: expected_return(world, space, t, omega))(theta)
+    for found, wanted in ((estimates, np.asarray(exact)), (returns, float(value))):
+        standard_error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+        assert (np.abs(found.mean(axis=0) - wanted) < 5 * standard_error).all()
+        assert standard_error.mean() < 0.2 * np.abs(wanted).mean()  # the check has teeth

@@ -221,13 +221,11 @@ def _demonstrations(world: "ConfMDP", agent: "Agent", seen: "Trajectories", seed
     """What was seen as demonstrations, with everything that made them."""
     import numpy as np
 
-    from policyspace.worlds.saved_agents import describe_space
-
     metadata = {
         "world": world.name,
         "configuration": {name: np.asarray(value).tolist() for name, value in agent.configuration.items()},
         "truth": list(agent.controls),
-        "policy": describe_space(agent.space),
+        "policy": agent.space.describe(),
         "seed": seed,
     }
     names = tuple(world.action_names)

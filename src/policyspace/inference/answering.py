@@ -142,7 +142,8 @@ def _group_tests(
 
 def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
     """What a reader needs to make the answer again."""
-    return space.described() | {
+    said = space.describe()
+    return {name: said.get(name) for name in ("covariance", "intercept", "hidden")} | {
         "version": __version__,
         "policy": type(space).__name__,
         "groups": [group.name for group in space.groups if not group.always],

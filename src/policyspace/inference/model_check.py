@@ -124,7 +124,7 @@ def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -
     values = (seen - expected) / scale
     dispersion = float((values**2).mean())
     if given:
-        assumed = np.diag(np.asarray(space.described()["covariance"], dtype=np.float64).reshape(values.shape[1], -1))
+        assumed = np.diag(np.asarray(space.describe()["covariance"], dtype=np.float64).reshape(values.shape[1], -1))
         dispersion = float((((seen - expected) ** 2) / assumed).mean())
     episodes = np.zeros(len(rows), dtype=np.int64) if data.episodes is None else data.episodes[rows]
     order = np.argsort(episodes, kind="stable")

@@ -33,7 +33,7 @@ class PolicySpace(ABC):
 
     groups: tuple[Group, ...]
     fixed: np.ndarray  # [d], what a parameter is worth when the agent does not control it
-    feature_names: tuple[str, ...]
+    feature_names: tuple[str, ...]  # without the intercept
     action_names: tuple[str, ...]  # labels, or the components of a continuous action
     _said: Mapping[str, Any] | None = None  # about a space that waits for its data
     _missing: str | None = None  # why some attributes are not there yet
@@ -113,10 +113,6 @@ class PolicySpace(ABC):
         """How many rows there should be before a first policy is learned from them."""
         return 2 * self.num_parameters
 
-    def described(self) -> dict[str, Any]:
-        """What, beside features, actions and groups, makes this space again."""
-        return {"covariance": None, "intercept": None, "hidden": None}
-
     def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
         """θ as one list of weights a row, where the policy is linear."""
         return {}
@@ -163,6 +159,24 @@ class PolicySpace(ABC):
     def sample(self, key: Key, theta: Array, features: Array) -> Array:
         """Actions a ~ π_θ(·|s) for features [..., q]."""
 
+    def score(self, theta: Array, features: Array, actions: Array) -> Array:
+        """∇_θ log π_θ(a|s) [..., d]; unless the family knows it, by JAX's differentiation of the density."""
+        from policyspace.policies.jax_setup import jax
+
+        each = jax.grad(self.log_prob)
+        for _ in features.shape[:-1]:
+            each = jax.vmap(each, (None, 0, 0))
+        return each(theta, features, actions)
+
+    def score_factors(self, theta: Array, features: Array, actions: Array) -> tuple[Array, Array]:
+        """Two arrays [..., k] and [..., q] whose Kronecker product is the score; here the score itself and a 1."""
+        score = self.score(theta, features, actions)
+        return score, score.__array_namespace__().ones_like(score[..., :1])
+
+    def describe(self) -> dict[str, Any]:
+        """Its family and the arguments of its class beside features, actions and groups, as JSON can hold them."""
+        return {"family": type(self).__name__}
+
 
 def recorded_policy(data: Demonstrations) -> Mapping[str, Any]:
     """What the file of the data records about the policy of its agent."""
@@ -195,8 +209,6 @@ class ExponentialFamily(PolicySpace):
     """
 
     quadratic: ClassVar[bool] = False  # is A(η) quadratic, so that the information does not depend on θ?
-
-    feature_names: tuple[str, ...]  # without the intercept
     row_names: tuple[str, ...]  # what each of the k rows of the weights belongs to
     intercept: bool
 
@@ -218,10 +230,6 @@ class ExponentialFamily(PolicySpace):
     def rows_to_learn_from(self) -> int:
         """Some rows a column: linear policies are learned from few."""
         return 5 * len(self.column_names)
-
-    def described(self) -> dict[str, Any]:
-        """Whether there is a constant."""
-        return super().described() | {"intercept": self.intercept}
 
     def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
         """The rows of the matrix of weights by name."""
@@ -304,8 +312,13 @@ class ExponentialFamily(PolicySpace):
     @final
     def score(self, theta: Array, features: Array, actions: Array) -> Array:
         """∇_θ log π_θ(a|s) = t(s,a) − E[t(s,·)] = t̄(s,a,θ) [..., d]."""
+        return _kronecker(*self.score_factors(theta, features, actions))
+
+    @final
+    def score_factors(self, theta: Array, features: Array, actions: Array) -> tuple[Array, Array]:
+        """u(a) − E[u] [..., k] and φ(s) [..., q], whose Kronecker product is the score."""
         eta = self.natural(theta, features)
-        return _kronecker(self.action_statistic(actions) - self.cumulant_gradient(eta), self.design(features))
+        return self.action_statistic(actions) - self.cumulant_gradient(eta), self.design(features)
 
     @final
     def fisher(self, theta: Array, features: Array, weights: Array | None = None) -> Array:

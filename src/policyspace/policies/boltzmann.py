@@ -42,6 +42,10 @@ class BoltzmannLinear(ExponentialFamily):
         """The probabilities of the first k actions."""
         return np.asarray(self.cumulant_gradient(self.natural(theta, features)))
 
+    def describe(self) -> dict[str, Any]:
+        """Whether it has an intercept."""
+        return {"family": "boltzmann", "intercept": self.intercept}
+
     def action_statistic(self, actions: Array) -> Array:
         """u(a_i) = e_i, and zero for the reference."""
         xp = actions.__array_namespace__()
@@ -93,11 +97,10 @@ def choose(key: Key, eta: Array) -> Array:
 
     With odds o_i = exp(η_i − top), action i is chosen where Σ_{j<i} o_j ≤ u Σ_j o_j < Σ_{j≤i} o_j.
     """
-    from policyspace.policies.jax_setup import jnp
-    from policyspace.policies.random_bits import uniforms
+    from policyspace.policies.jax_setup import jax, jnp
 
     top = jnp.maximum(jnp.max(eta, axis=0), 0.0)
     odds = [jnp.exp(row - top) for row in eta]
     below = list(accumulate(odds))
-    level = uniforms(key, top.shape) * (below[-1] + jnp.exp(-top))
+    level = jax.random.uniform(key, top.shape, jnp.float64) * (below[-1] + jnp.exp(-top))
     return sum((level >= threshold).astype(jnp.int32) for threshold in below)

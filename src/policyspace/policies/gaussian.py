@@ -48,13 +48,14 @@ class GaussianLinear(ExponentialFamily):
             self.covariance = covariance_matrix(covariance, len(self.row_names))
             self.precision = np.linalg.inv(self.covariance)
 
-    def described(self) -> dict[str, Any]:
-        """The covariance as well."""
-        return super().described() | {"covariance": "estimate" if self.estimated else self.covariance.tolist()}
-
     def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """weights·φ(s)."""
         return np.asarray(self.natural(theta, features))
+
+    def describe(self) -> dict[str, Any]:
+        """Whether it has an intercept, and the covariance."""
+        covariance = "estimate" if self.estimated else self.covariance.tolist()
+        return {"family": "gaussian", "intercept": self.intercept, "covariance": covariance}
 
     def action_statistic(self, actions: Array) -> Array:
         """u(a) = Σ⁻¹a."""
@@ -113,7 +114,7 @@ class GaussianLinear(ExponentialFamily):
 def columns_of_noise(key: Key, root: np.ndarray, shape: tuple[int, ...]) -> Array:
     """Σ^½ε for a JAX key, of a shape [k, …]: samples along the last axis, where they are contiguous."""
     from policyspace.policies.jax_setup import jnp
-    from policyspace.policies.normals import standard_normals
+    from policyspace.policies.random_numbers import standard_normals
 
     noise = standard_normals(key, shape)
     # No products with the zeros of the root: matrices this narrow are slow.

@@ -72,10 +72,6 @@ class Network(PolicySpace):
             (theta[w.min() : w.max() + 1].reshape(w.shape), theta[b.min() : b.max() + 1]) for w, b in self.layer_indices
         ]
 
-    def described(self) -> dict[str, Any]:
-        """The widths of the hidden layers as well."""
-        return super().described() | {"hidden": list(self.hidden)}
-
     def group_columns(self) -> dict[int, tuple[int, ...]] | None:
         """Whole columns of the first layer, unless hidden units or outputs are tested."""
         columns = whole_columns(self.groups, self.sizes[1], self.sizes[0], 0)
@@ -188,13 +184,14 @@ class GaussianNetwork(Network):
         self.covariance = covariance_matrix(covariance, len(self.action_names))
         self.precision = np.linalg.inv(self.covariance)
 
-    def described(self) -> dict[str, Any]:
-        """The covariance as well."""
-        return super().described() | {"covariance": self.covariance.tolist()}
-
     def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """z_θ(s)."""
         return np.asarray(self.mean(theta, features))
+
+    def describe(self) -> dict[str, Any]:
+        """The hidden layers, the activation and the covariance."""
+        shape = {"hidden": list(self.hidden), "activation": self.activation}
+        return {"family": "gaussian-network", **shape, "covariance": self.covariance.tolist()}
 
     def mean(self, theta: Array, features: Array) -> Array:
         """E[a|s] = z_θ(s) [..., k]."""
@@ -249,6 +246,10 @@ class BoltzmannNetwork(Network):
         logits = np.asarray(self.logits(theta, features))
         odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return (odds / odds.sum(axis=-1, keepdims=True))[..., :-1]
+
+    def describe(self) -> dict[str, Any]:
+        """The hidden layers and the activation."""
+        return {"family": "boltzmann-network", "hidden": list(self.hidden), "activation": self.activation}
 
     def logits(self, theta: Array, features: Array) -> Array:
         """The k+1 logits (z_1, …, z_k, 0)."""

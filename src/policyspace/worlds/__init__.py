@@ -1,9 +1,13 @@
-"""The worlds by the names that the command line knows; a world's module, and JAX, are imported when it is made."""
+"""The worlds by the names that the command line knows; a world's module, and JAX, are imported when it is made.
+
+Importing this package registers the worlds with Gymnasium.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from policyspace.errors import InputError, nearest
+from policyspace.worlds.environments import register_worlds
 
 if TYPE_CHECKING:
     from policyspace.worlds.confmdp import ConfMDP
@@ -35,3 +39,6 @@ def make_world(name: str, **settings: Any) -> "ConfMDP":
         if setting not in valid:
             raise InputError(f"the world '{name}' has no setting '{setting}': {nearest(setting, valid)}")
     return kind(**settings)
+
+
+register_worlds()

@@ -11,7 +11,7 @@ from policyspace.errors import InputError, nearest
 from policyspace.policies import PolicySpace, Support
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
-from policyspace.worlds.simulated_gradient import simulated_gradient
+from policyspace.worlds.policy_gradient import policy_gradient
 from policyspace.worlds.trajectories import Trajectories
 
 CHUNK = 10
@@ -176,7 +176,7 @@ def _advance(
         (theta, moments), curve = carry
         # The key of a step depends on its number alone, not on how steps are cut into chunks.
         draw = jax.random.fold_in(key, first + i)
-        gradient, mean_return = simulated_gradient(world, space, theta, configuration, draw, num_episodes)
+        gradient, mean_return = policy_gradient(world, space, theta, configuration, draw, num_episodes)
         ascent, moments = ADAM.update(jnp.where(free, gradient, 0.0), moments)
         curve = curve.at[i].set(mean_return)
         return _Learner(jnp.where(free, theta + rates[i] * ascent, theta), moments), curve

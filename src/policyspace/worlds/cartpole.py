@@ -6,8 +6,8 @@ from typing import Any, final
 import numpy as np
 
 from policyspace.policies import BoltzmannLinear, PolicySpace
-from policyspace.policies.elementary import sine_cosine
 from policyspace.policies.jax_setup import jax, jnp
+from policyspace.policies.random_numbers import sine_cosine
 from policyspace.worlds.configuration_parameters import ConfigurationParameter
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
 

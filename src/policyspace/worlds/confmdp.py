@@ -1,16 +1,16 @@
 """Configurable Markov decision processes: what a world must say, and how agents are run in it (Definition 2.1)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.normals import standard_normals
+from policyspace.policies.random_numbers import standard_normals
 from policyspace.worlds.configuration_parameters import ConfigurationParameter, checked_configuration
 from policyspace.worlds.trajectories import Trajectories
 
@@ -19,6 +19,24 @@ Key = Any  # a JAX random key
 State = Any  # an array or a pytree of arrays
 Configuration = dict[str, Array]
 """ω: one array a configuration parameter, by name."""
+
+
+class Step(NamedTuple):
+    """One step of many episodes, which stand along the last axis: each number of a state is then contiguous."""
+
+    features: Array  # φ(s) [q, m]
+    actions: Array  # [m] codes or [m, k]
+    rewards: Array  # [m]
+    states: State  # s'
+    ended: Array  # [m], whether s' ends the episode
+
+
+class Episodes(NamedTuple):
+    """Episodes before their first step, and how a step is made."""
+
+    states: State  # s_0 of each, along the last axis
+    chances: Array  # what each step draws from: two keys [T, 2], or random bits of each episode [T, m]
+    step: Callable[[Array, State], Step]  # from the chances of a step and the states before it
 
 
 class ConfMDP(ABC):
@@ -151,65 +169,30 @@ class ConfMDP(ABC):
         size = sum(leaf.size for leaf in jax.tree.leaves(state))
         return np.full(size, -np.inf), np.full(size, np.inf)
 
-    @final
-    def starts(self, configuration: Configuration, key: Key, num_episodes: int) -> State:
-        """Many s_0 ~ μ_ω, along the last axis: each number of a state is then contiguous, which is twice as fast."""
-        return _each(self.initial, (0, None))(jax.random.split(key, num_episodes), configuration)
+    def begin(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+    ) -> Episodes:
+        """m episodes of π_θ at ω before their first step; a world may replace it by something faster of the same law."""
+        # One key for the starts and two a step, from one split: each would be compiled, and run, on its own.
+        keys = jax.random.split(key, 1 + 2 * self.horizon)
+        starts = _each(self.initial, (0, None))(jax.random.split(keys[0], num_episodes), configuration)
+        return Episodes(starts, keys[1:].reshape(self.horizon, 2), partial(self._step, space, theta, configuration))
 
-    @final
-    def chances(self, key: Key, num_steps: int, num_episodes: int) -> Array:
-        """What the transitions of some steps are drawn from: keys [steps, m], or Normal numbers [steps, n, m]."""
-        if self.num_normals is None:
-            return jax.random.split(key, (num_steps, num_episodes))
-        return standard_normals(key, (num_steps, self.num_normals, num_episodes))
-
-    @final
-    def advance(
-        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, chances: Array, states: State
-    ) -> tuple[Array, Array, Array, State, Array]:
-        """One step of many episodes, along the last axis: φ(s), a [m, …], r, s', and whether s' is an end."""
+    def _step(self, space: PolicySpace, theta: Array, configuration: Configuration, keys: Key, states: State) -> Step:
+        """a ~ π_θ(·|s) from the first key, s' ~ p_ω(·|s, a) from the second."""
+        num_episodes = jax.tree.leaves(states)[0].shape[-1]
         free = self.num_normals is None
         over = _each if free else _as_it_is
         features = over(self.features, -1)(states)
-        actions = space.sample(key, theta, features.T)
-        transition = over(self.transition, (0, -1, -1, None)) if free else self.move
-        moved = transition(chances, states, actions.T, configuration)
+        actions = space.sample(keys[0], theta, features.T)
+        if self.num_normals is None:
+            chances = jax.random.split(keys[1], num_episodes)
+            moved = _each(self.transition, (0, -1, -1, None))(chances, states, actions.T, configuration)
+        else:
+            noise = standard_normals(keys[1], (self.num_normals, num_episodes))
+            moved = self.move(noise, states, actions.T, configuration)
         rewards = over(self.reward, -1)(states, actions.T, moved)
-        return features, actions, rewards, moved, over(self.terminal, -1)(moved)
-
-    def simulate(
-        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
-    ) -> Trajectories:
-        """What `rollout` compiles: all episodes side by side inside a `scan` over time.
-
-        A world may replace it by something faster that has the same law.
-        """
-        # One key for the starts and two a step, from one split: each would be compiled, and run, on its own.
-        keys = jax.random.split(key, 1 + 2 * self.horizon)
-
-        def step(carry: Any, keys: Key) -> Any:
-            states, alive = carry
-            chances = self.chances(keys[1], 1, num_episodes)[0]
-            features, actions, rewards, moved, ended = self.advance(
-                space, theta, configuration, keys[0], chances, states
-            )
-            following = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, states)
-            return (following, alive & ~ended), (states, features, actions, jnp.where(alive, rewards, 0.0), alive)
-
-        starts = self.starts(configuration, keys[0], num_episodes)
-        (last, _), (states, features, actions, rewards, mask) = jax.lax.scan(
-            step, (starts, jnp.ones(num_episodes, dtype=bool)), keys[1:].reshape(self.horizon, 2)
-        )
-        path = jax.tree.map(lambda before, end: jnp.concatenate([before, end[None]]), states, last)
-        first = partial(jnp.moveaxis, source=-1, destination=0)
-        return Trajectories(
-            states=jax.tree.map(first, path),
-            features=first(features),
-            actions=jnp.swapaxes(actions, 0, 1),
-            rewards=rewards.T,
-            mask=mask.T,
-            configuration=configuration,
-        )
+        return Step(features, actions, rewards, moved, over(self.terminal, -1)(moved))
 
 
 def _each(method: Any, in_axes: Any) -> Any:
@@ -234,7 +217,29 @@ def rollout(
 def _simulate(
     world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
 ) -> Trajectories:
-    return world.simulate(space, theta, configuration, key, num_episodes)
+    """All episodes side by side inside a `scan` over time."""
+    episodes = world.begin(space, theta, configuration, key, num_episodes)
+
+    def step(carry: Any, chances: Array) -> Any:
+        states, alive = carry
+        happened = episodes.step(chances, states)
+        following = jax.tree.map(lambda new, old: jnp.where(alive, new, old), happened.states, states)
+        rewards = jnp.where(alive, happened.rewards, 0.0)
+        return (following, alive & ~happened.ended), (states, happened.actions, rewards, alive)
+
+    start = (episodes.states, jnp.ones(num_episodes, dtype=bool))
+    (last, _), (states, actions, rewards, mask) = jax.lax.scan(step, start, episodes.chances)
+    path = jax.tree.map(lambda before, end: jnp.concatenate([before, end[None]]), states, last)
+    episodes_first = partial(jnp.moveaxis, source=-1, destination=0)
+    states = jax.tree.map(episodes_first, path)
+    return Trajectories(
+        states=states,
+        features=jax.vmap(jax.vmap(world.features))(jax.tree.map(lambda leaf: leaf[:, :-1], states)),
+        actions=jnp.swapaxes(actions, 0, 1),
+        rewards=rewards.T,
+        mask=mask.T,
+        configuration=configuration,
+    )
 
 
 _compiled = jax.jit(_simulate, static_argnums=(0, 1, 5))

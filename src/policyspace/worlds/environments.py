@@ -1,9 +1,10 @@
-"""The paper's worlds under their Gymnasium ids, known wherever Gymnasium is: `gymnasium.make("policyspace/Car-v0")`.
+"""The paper's worlds under their Gymnasium ids, registered when `policyspace.worlds` is imported, as Gymnasium asks.
 
-JAX is imported when an environment is made.
+Beside Gymnasium `import policyspace` is enough if it comes second. In any order an id may name the package that
+registers it: `gymnasium.make("policyspace.worlds:policyspace/Car-v0")`. JAX is imported when an environment is made.
 """
 
-from gymnasium.envs.registration import register, registry
+from gymnasium.envs.registration import register
 
 IDS = {
     "policyspace/Gridworld-v0": "gridworld",
@@ -15,10 +16,6 @@ IDS = {
 
 
 def register_worlds() -> None:
-    """Tell Gymnasium the ids; its plugin entry point calls this when Gymnasium is imported."""
+    """Tell Gymnasium the ids."""
     for name, world in IDS.items():
-        if name not in registry:
-            register(name, entry_point="policyspace.worlds.gymnasium_adapter:WorldEnv", kwargs={"world": world})
-
-
-register_worlds()
+        register(name, entry_point="policyspace.worlds.gymnasium_adapter:WorldEnv", kwargs={"world": world})

@@ -7,11 +7,9 @@ import numpy as np
 
 from policyspace.policies import BoltzmannLinear, PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.random_bits import random_words
+from policyspace.policies.random_numbers import random_bits_32
 from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
-from policyspace.worlds.simulated_gradient import Played
-from policyspace.worlds.trajectories import Trajectories
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Episodes, Key, Step
 
 COORDINATES = ("row", "col", "goal_row", "goal_col")
 MOVES = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])  # up, down, left, right
@@ -32,6 +30,7 @@ class Gridworld(ConfMDP):
     name = "gridworld"
     configures_transitions = False
     action_names = ("up", "down", "left", "right")
+    num_normals = 0
 
     @property
     def num_states(self) -> int:
@@ -66,8 +65,12 @@ class Gridworld(ConfMDP):
         return jax.random.categorical(key, _logits(configuration)).astype(jnp.int32)
 
     def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
+        """There is no noise but the agent's own."""
+        return self.move(jnp.zeros(0), state, action, configuration)
+
+    def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """One cell up, down, left or right, unless there is a wall; the goal stays."""
-        moved = jnp.clip(state[:2] + jnp.asarray(MOVES)[action], 0, self.size - 1)
+        moved = jnp.clip(state[:2] + jnp.asarray(MOVES.T)[:, action], 0, self.size - 1)
         return jnp.concatenate([moved.astype(state.dtype), state[2:]])
 
     def reward(self, state: Array, action: Array, next_state: Array) -> Array:
@@ -76,7 +79,7 @@ class Gridworld(ConfMDP):
 
     def terminal(self, state: Array) -> Array:
         """The agent is on the goal."""
-        return (state[:2] == state[2:]).all()
+        return (state[:2] == state[2:]).all(axis=0)
 
     def log_initial(self, state: Array, configuration: Configuration) -> Array:
         """Σ_i log softmax(ω_i)[s_i]."""
@@ -88,7 +91,8 @@ class Gridworld(ConfMDP):
 
     def features(self, state: Array) -> Array:
         """The 4(n−1) indicators."""
-        return jnp.where(state[:, None] == jnp.arange(self.size - 1), 1.0, 0.0).ravel()
+        levels = np.arange(self.size - 1).reshape(-1, *[1] * (state.ndim - 1))
+        return jnp.where(state[:, None] == levels, 1.0, 0.0).reshape(-1, *state.shape[1:])
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """Boltzmann with three rows of weights for four actions, on the features and a constant."""
@@ -98,57 +102,24 @@ class Gridworld(ConfMDP):
         """Every coordinate lies in 0…n−1."""
         return np.zeros(4), np.full(4, self.size - 1.0)
 
-    def simulate(
+    def begin(
         self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
-    ) -> Trajectories:
+    ) -> Episodes:
         """The same law as for any world, but π_θ is looked up in a table of its values on all states."""
-        choices = self.action_probabilities(space, theta)
-        last, steps = self._walks(choices, configuration, key, num_episodes)
-        index, actions, penalised, mask = (leaf.T for leaf in steps)
-        states = self._levels(jnp.concatenate([index, last[:, None]], axis=1), -1)
-        features = jax.vmap(jax.vmap(self.features))(states[:, :-1])
-        return Trajectories(states, features, actions, -penalised.astype(float), mask, configuration)
-
-    def play(
-        self, space: BoltzmannLinear, theta: Array, configuration: Configuration, key: Key, num_episodes: int
-    ) -> Played:
-        """The same episodes as `simulate`, as the gradient of a linear policy needs them."""
-        choices = self.action_probabilities(space, theta)
-        _, (index, actions, penalised, _) = self._walks(choices, configuration, key, num_episodes)
-        chances = jnp.stack([_look_up(choices[:, a], index) for a in range(3)], axis=1)
-        left = (actions[:, None] == jnp.arange(3)[:, None]) - chances
-        features = self._levels(index, 1)[:, :, None] == jnp.arange(self.size - 1)[:, None]
-        features = features.reshape(len(index), -1, num_episodes)
-        constant = jnp.ones((len(index), int(space.intercept), num_episodes), dtype=bool)
-        return Played(left, jnp.concatenate([constant, features], axis=1), -penalised.astype(float), ~penalised)
-
-    def _walks(
-        self, choices: Array, configuration: Configuration, key: Key, num_episodes: int
-    ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
-        """Walks by a table of policies: where they end, and of every step state, action, whether it costs, and is taken."""
         start_key, key = jax.random.split(key)
-        chances = jnp.cumsum(jax.nn.softmax(_logits(configuration)), axis=1)
-        levels = _invert(random_words(start_key, (num_episodes, 4)), chances.T[:-1])
-        below = jnp.cumsum(choices, axis=1)
-        successors, on_goal = jnp.asarray(self.successors(), jnp.int32).ravel(), jnp.asarray(self.on_goal())
+        levels_below = jnp.cumsum(jax.nn.softmax(_logits(configuration)), axis=1)
+        starts = _invert(random_bits_32(start_key, (num_episodes, 4)), levels_below.T[:-1]).T
+        actions_below = jnp.cumsum(self.action_probabilities(space, theta), axis=1).T[:-1]
 
-        def step(carry: Any, bits: Array) -> Any:
-            index, alive = carry
-            action = _invert(bits, [_look_up(below[:, a], index) for a in range(3)])
-            following = jnp.where(alive, _look_up(successors, 4 * index + action), index)
-            goes_on = alive & ~_look_up(on_goal, following)
-            return (following, goes_on), (index, action, goes_on, alive)
+        def step(words: Array, states: Array) -> Step:
+            index = self.state_index(states.T)
+            actions = _invert(words, [row.at[index].get(mode="promise_in_bounds") for row in actions_below])
+            moved = self.move(jnp.zeros(0), states, actions, configuration)
+            rewards = self.reward(states, actions, moved)
+            return Step(self.features(states), actions, rewards, moved, self.terminal(moved))
 
-        start = (self.state_index(levels).astype(jnp.int32), jnp.ones(num_episodes, dtype=bool))
         # All the chance of the episodes is drawn at once, which is cheaper than step by step.
-        (last, _), steps = jax.lax.scan(step, start, random_words(key, (self.horizon, num_episodes)))
-        return last, steps
-
-    def _levels(self, index: Array, axis: int) -> Array:
-        """The coordinates of states by their numbers, along a new axis."""
-        # Whole numbers are divided several times as fast by one known divisor, and without a thought for the sign.
-        digits = [jax.lax.rem(jax.lax.div(index, np.int32(self.size**i)), np.int32(self.size)) for i in (3, 2, 1, 0)]
-        return jnp.stack(digits, axis)
+        return Episodes(starts, random_bits_32(key, (self.horizon, num_episodes)), step)
 
     def states(self) -> np.ndarray:
         """All states [n⁴, 4], in the order of `state_index`."""
@@ -156,7 +127,8 @@ class Gridworld(ConfMDP):
 
     def state_index(self, states: Array) -> Array:
         """The number of each state: its coordinates as the digits of a number in base n."""
-        return states @ self.size ** np.arange(3, -1, -1)
+        row, col, goal_row, goal_col = (states[..., i] for i in range(4))
+        return ((row * self.size + col) * self.size + goal_row) * self.size + goal_col
 
     def successors(self) -> np.ndarray:
         """The number of the state that follows each state and action [n⁴, 4]."""
@@ -171,12 +143,12 @@ class Gridworld(ConfMDP):
 
     def action_probabilities(self, space: PolicySpace, theta: Array) -> Array:
         """The table π_θ(a|s) [n⁴, 4]."""
-        table = jax.vmap(self.features)(jnp.asarray(self.states()))
-        if isinstance(space, BoltzmannLinear):
-            eta = space.natural(theta, table)
-            return jax.nn.softmax(jnp.concatenate([eta, jnp.zeros((self.num_states, 1))], axis=1), axis=1)
-        codes = jnp.broadcast_to(jnp.arange(4), (self.num_states, 4))
-        return jnp.exp(space.log_prob(theta, jnp.repeat(table[:, None], 4, axis=1), codes))
+        table = self.features(jnp.asarray(self.states().T)).T
+
+        def log_probability(code: Array) -> Array:
+            return space.log_prob(theta, table, jnp.broadcast_to(code, (self.num_states,)))
+
+        return jnp.exp(jax.vmap(log_probability, out_axes=1)(jnp.arange(4)))
 
 
 def _logits(configuration: Configuration) -> Array:
@@ -187,7 +159,3 @@ def _invert(bits: Array, thresholds: Any) -> Array:
     """Draws by inversion: how many of the cumulated probabilities a uniform number, given by its bits, has passed."""
     uniform = bits * 2.0**-32
     return sum((uniform >= threshold).astype(jnp.int32) for threshold in thresholds)
-
-
-def _look_up(table: Array, index: Array) -> Array:
-    return table.at[index].get(mode="promise_in_bounds")

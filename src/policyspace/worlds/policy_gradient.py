@@ -1,70 +1,33 @@
-"""G(PO)MDP: the gradient of the expected return from trajectories, of the same world or of another configuration.
+"""G(PO)MDP: the gradient of the expected return, summed step by step while an agent's episodes run; nothing is kept.
 
-With cumulative scores S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) and the importance weights w_{i,t} of ω against ω₀
-(1 when ω = ω₀), each decision t gives mean_i w_{i,t} S_{i,t} ⊙ (γ^t r_{i,t} − b_t), and the gradient is their sum
-(Appendix B). The baseline has the least variance for each step and component, b_t = Σ_i (w S)² γ^t r / Σ_i (w S)².
+With cumulative scores S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) each step t gives mean_i S_{i,t} ⊙ (γ^t r_{i,t} − b_t),
+and the gradient is their sum (Appendix B). The baseline has the least variance for each step and component,
+b_t = Σ_i S² γ^t r / Σ_i S².
+
+Most episodes of an agent that has learned are short, and a few last long. When few are left they go on alone: what the
+ended ones add to the sums of every later step does not change any more.
 """
 
 from typing import Any, NamedTuple
 
-from policyspace.policies.base import ExponentialFamily, PolicySpace
+from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.network import Network
+from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, State
 from policyspace.worlds.trajectories import Trajectories
 
-Array = Any  # a JAX array
+FEW = 5
+"""A fifth of the episodes go on alone: fewer would be worth little, for a step has costs of its own."""
 
 
-def policy_gradient(
-    space: PolicySpace,
-    theta: Array,
-    trajectories: Trajectories,
-    discount: float,
-    log_weights: Array | None = None,
-    baseline: bool = True,
-) -> Array:
-    """∇̂_θ J(θ) [d] from trajectories of π_θ; with `log_weights` [m, T+1] of a new ω, the gradient in that world.
+class Running(NamedTuple):
+    """Where a batch of episodes stands before step t."""
 
-    ∇̂J = (1/m) Σ_i Σ_t w_{i,t} S_{i,t} ⊙ (γ^t r_{i,t} − b_t). For a linear space nothing larger than [m, d] is kept.
-    """
-    rewards, weights = _decisions(trajectories, discount, log_weights)
-    features, actions, mask = (
-        jnp.swapaxes(part, 0, 1) for part in (trajectories.features, trajectories.actions, trajectories.mask)
-    )
-
-    def step(t: Array, carry: Any) -> Any:
-        scores, gradient = carry
-        u, phi = score_factors(space, theta, features[t], actions[t], mask[t])
-        scores = scores + (u.T[:, None, :] * phi.T[None, :, :]).reshape(scores.shape)
-        return scores, gradient + one_decision(
-            scores, rewards[:, t], None if weights is None else weights[:, t], baseline
-        )
-
-    size = space.num_parameters
-    start = (jnp.zeros((size, trajectories.num_episodes)), jnp.zeros(size))
-    # When the last episode has ended there are no rewards left; the weighted gradient is differentiated, which needs
-    # to know the number of steps.
-    last = jnp.max(jnp.sum(mask, axis=0)) if weights is None else mask.shape[0]
-    return jax.lax.fori_loop(0, last, step, start)[1] / trajectories.num_episodes
-
-
-def cumulative_scores(space: PolicySpace, theta: Array, trajectories: Trajectories) -> Array:
-    """S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) [m, T, d]; after an episode's end it stays what it was."""
-    left, right = score_factors(space, theta, trajectories.features, trajectories.actions, trajectories.mask)
-    scores = left[..., :, None] * right[..., None, :]
-    return jnp.cumsum(scores.reshape(*scores.shape[:2], -1), axis=1)
-
-
-def gradient_from_scores(
-    scores: Array, trajectories: Trajectories, discount: float, log_weights: Array | None = None, baseline: bool = True
-) -> Array:
-    """The same ∇̂J [d] from cumulative scores [m, T, d] at hand: they do not change with ω, only the weights do."""
-    rewards, weights = _decisions(trajectories, discount, log_weights)
-
-    def decision(score: Array, reward: Array, weight: Array | None) -> Array:
-        return one_decision(score.T, reward, weight, baseline)
-
-    return jnp.sum(jax.vmap(decision, 1)(scores, rewards, weights), axis=0) / scores.shape[0]
+    t: Array
+    states: State  # along the last axis
+    alive: Array  # [m]
+    scores: Array  # S_t of each episode [d, m]
+    gradient: Array  # [d], of the steps so far, summed over episodes
+    total_return: Array  # the discounted rewards so far, summed over episodes
 
 
 class Ended(NamedTuple):
@@ -74,19 +37,47 @@ class Ended(NamedTuple):
     squares: Array  # Σ S² [d]
 
 
-def one_decision(
-    scores: Array, reward: Array, weight: Array | None, baseline: bool, ended: Ended | None = None
-) -> Array:
-    """Σ_i w S ⊙ (γ^t r − b) [d] at one step t, from scores [d, m]; b = Σ (w S)² γ^t r / Σ (w S)²."""
-    weighted = scores if weight is None else scores * weight
-    if not baseline:
-        return weighted @ reward
+def policy_gradient(
+    world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+) -> tuple[Array, Array]:
+    """∇̂J(θ) = (1/m) Σ_i Σ_t S_{i,t} ⊙ (γ^t r_{i,t} − b_t) [d] and the mean return, from m fresh episodes of π_θ at ω.
+
+    The episodes are those of `rollout`, but for the chance of the few that go on alone.
+    """
+    episodes = world.begin(space, theta, configuration, key, num_episodes)
+    size, few = space.num_parameters, num_episodes // FEW
+
+    def step(running: Running, chances: Array, ended: Ended | None) -> Running:
+        t, states, alive, scores, gradient, total_return = running
+        happened = episodes.step(chances[t], states)
+        left, right = space.score_factors(theta, happened.features.T, happened.actions)
+        left = jnp.where(alive[:, None], left, 0.0)
+        scores = scores + (left.T[:, None, :] * right.T[None, :, :]).reshape(scores.shape)
+        rewards = jnp.where(alive, world.discount**t * happened.rewards, 0.0)
+        gradient = gradient + step_gradient(scores, rewards, ended)
+        states = jax.tree.map(lambda new, old: jnp.where(alive, new, old), happened.states, states)
+        return Running(t + 1, states, alive & ~happened.ended, scores, gradient, total_return + jnp.sum(rewards))
+
+    def more_than(number: int) -> Any:
+        return lambda running: (running.t < world.horizon) & (jnp.sum(running.alive) > number)
+
+    scores, alive = jnp.zeros((size, num_episodes)), jnp.ones(num_episodes, bool)
+    running = Running(jnp.zeros((), int), episodes.states, alive, scores, jnp.zeros(size), jnp.zeros(()))
+    running = jax.lax.while_loop(more_than(few), lambda running: step(running, episodes.chances, None), running)
+    if few:
+        running, chances, ended = _few_left(running, episodes.chances, few)
+        running = jax.lax.while_loop(more_than(0), lambda running: step(running, chances, ended), running)
+    return running.gradient / num_episodes, running.total_return / num_episodes
+
+
+def step_gradient(scores: Array, rewards: Array, ended: Ended | None) -> Array:
+    """Σ_i S ⊙ (γ^t r − b) [d] of one step t, from scores [d, m] and γ^t r [m]; b = Σ S² γ^t r / Σ S²."""
     # A constant makes no difference under the baseline: without it, equal rewards give no gradient, not its rounding.
-    constant, reward = reward[0], reward - reward[0]
+    constant, rewards = rewards[0], rewards - rewards[0]
     # XLA adds rows up one number after the other, but multiplies them by a vector several numbers at a time.
-    squares, ones = weighted * weighted, jnp.ones_like(reward)
-    total, power = weighted @ ones, squares @ ones
-    gain, paired = weighted @ reward, squares @ reward
+    squares, ones = scores * scores, jnp.ones_like(rewards)
+    total, power = scores @ ones, squares @ ones
+    gain, paired = scores @ rewards, squares @ rewards
     if ended is not None:  # their reward is 0
         total, power = total + ended.scores, power + ended.squares
         gain, paired = gain - constant * ended.scores, paired - constant * ended.squares
@@ -95,33 +86,25 @@ def one_decision(
     return gain - b * total
 
 
-def _decisions(trajectories: Trajectories, discount: float, log_weights: Array | None) -> tuple[Array, Array | None]:
-    """γ^t r_{i,t} [m, T], and the weight w_{i,t} [m, T] of everything up to the state that step t leads to."""
-    rewards = trajectories.rewards * discount ** jnp.arange(trajectories.rewards.shape[1])
-    return rewards, None if log_weights is None else jnp.exp(log_weights[:, 1:])
+def cumulative_scores(space: PolicySpace, theta: Array, trajectories: Trajectories) -> Array:
+    """S_{i,t} = Σ_{j≤t} ∇log π_θ(a_{i,j}|s_{i,j}) [m, T, d]; after an episode's end it stays what it was."""
+    features, actions, mask = map(jnp.asarray, (trajectories.features, trajectories.actions, trajectories.mask))
+    left, right = space.score_factors(jnp.asarray(theta), features, actions)
+    scores = jnp.where(mask[..., None], left, 0.0)[..., :, None] * right[..., None, :]
+    return jnp.cumsum(scores.reshape(*scores.shape[:2], -1), axis=1)
 
 
-def score_factors(
-    space: PolicySpace, theta: Array, features: Array, actions: Array, mask: Array
-) -> tuple[Array, Array]:
-    """∇log π_θ(a|s) = u ⊗ φ as its two factors […, k] and […, q]; u is 0 after an episode's end.
-
-    A linear policy has u = u(a) − E[u] and φ the design; any other has its whole score as u, and φ = 1.
-    """
-    theta, features, actions = jnp.asarray(theta), jnp.asarray(features), jnp.asarray(actions)
-    if isinstance(space, ExponentialFamily):
-        left = space.action_statistic(actions) - space.cumulant_gradient(space.natural(theta, features))
-        right = space.design(features)
-    else:
-        left, right = _score(space, theta, features, actions), jnp.ones((*features.shape[:-1], 1))
-    return jnp.where(jnp.asarray(mask)[..., None], left, 0.0), right
-
-
-def _score(space: PolicySpace, theta: Array, features: Array, actions: Array) -> Array:
-    """The score […, d] as the space says it, or by automatic differentiation of its density."""
-    if isinstance(space, Network):
-        return space.score(theta, features, actions)
-    each = jax.grad(space.log_prob)
-    for _ in features.shape[:-1]:
-        each = jax.vmap(each, (None, 0, 0))
-    return each(theta, features, actions)
+def _few_left(running: Running, chances: Array, few: int) -> tuple[Running, Array, Ended]:
+    """The few episodes that go on, the chances of their steps, and what the others leave behind."""
+    kept = jnp.argsort(~running.alive, stable=True)[:few]
+    scores = running.scores[:, kept]
+    squares = running.scores * running.scores
+    ended = Ended(
+        jnp.sum(running.scores, axis=1) - jnp.sum(scores, axis=1),
+        jnp.sum(squares, axis=1) - jnp.sum(scores * scores, axis=1),
+    )
+    states = jax.tree.map(lambda leaf: leaf[..., kept], running.states)
+    # Keys serve any number of episodes; random bits belong to one each.
+    of_all = jnp.issubdtype(chances.dtype, jax.dtypes.prng_key)
+    remaining = running._replace(states=states, alive=running.alive[kept], scores=scores)
+    return remaining, chances if of_all else chances[:, kept], ended

@@ -9,38 +9,31 @@ import numpy as np
 from policyspace import __version__
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
-from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
+from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.groups import Group
 from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
 from policyspace.worlds.agents import Agent, support_of
 from policyspace.worlds.confmdp import ConfMDP
 
 FORMAT = "policyspace agent 1"
-FAMILIES = {
+FAMILIES: dict[str, Any] = {
     "boltzmann": BoltzmannLinear,
     "gaussian": GaussianLinear,
     "boltzmann-network": BoltzmannNetwork,
     "gaussian-network": GaussianNetwork,
 }
-Writable = BoltzmannLinear | GaussianLinear | BoltzmannNetwork | GaussianNetwork
-
-
-def describe_space(space: PolicySpace) -> dict[str, Any]:
-    """What a policy space is made of, as JSON can hold it: its family and the arguments of its class."""
-    space = _writable(space)
-    described: dict[str, Any] = {"family": next(name for name, kind in FAMILIES.items() if isinstance(space, kind))}
-    if isinstance(space, (BoltzmannLinear, GaussianLinear)):
-        described["intercept"] = space.intercept
-    else:
-        described |= {"hidden": list(space.hidden), "activation": space.activation}
-    if isinstance(space, (GaussianLinear, GaussianNetwork)):
-        described["covariance"] = space.covariance.tolist()
-    return described
+"""The class behind each name that a space's `describe` gives its family."""
 
 
 def save_agent(agent: Agent, path: str | Path) -> None:
     """An agent into a file: the whole file appears at once, or nothing changes."""
-    space = _writable(agent.space)
+    space = agent.space
+    said = space.describe()
+    if said["family"] not in FAMILIES or said.get("covariance") == "estimate":
+        raise InputError(
+            f"a space that can be written to a file is one of {', '.join(FAMILIES)}, with a known covariance, found a "
+            f"{type(space).__name__}."
+        )
     content = {
         "format": FORMAT,
         "version": __version__,
@@ -48,9 +41,9 @@ def save_agent(agent: Agent, path: str | Path) -> None:
         "controls": list(agent.controls),
         "configuration": {name: np.asarray(value).tolist() for name, value in agent.configuration.items()},
         "seed": agent.seed,
-        "policy": describe_space(space),
+        "policy": said,
         "features": list(space.feature_names),
-        "actions": list(_actions(space)),
+        "actions": list(space.action_names),
         "groups": [{"name": g.name, "indices": list(g.indices), "always": g.always} for g in space.groups],
         "fixed": space.fixed.tolist(),
         "theta": agent.theta.tolist(),
@@ -83,19 +76,6 @@ def load_agent(path: str | Path, world: ConfMDP | None = None) -> Agent:
         reason = str(error).rstrip(".") if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise InputError(f"the agent file '{path}' is damaged ({reason}): save the agent again.") from error
     return agent
-
-
-def _writable(space: PolicySpace) -> Writable:
-    if not isinstance(space, Writable):
-        raise InputError(
-            f"a space that can be written to a file is one of {', '.join(FAMILIES)}, found a {type(space).__name__}."
-        )
-    return space
-
-
-def _actions(space: Writable) -> tuple[str, ...]:
-    """The names that the space was given for its actions."""
-    return space.row_names if isinstance(space, GaussianLinear) else space.action_names
 
 
 def _agent(content: dict[str, Any]) -> Agent:
@@ -131,8 +111,8 @@ def _check(agent: Agent, world: ConfMDP | None) -> None:
     if agent.learning_curve.ndim != 1 or not np.isfinite(agent.learning_curve).all():
         raise ValueError("its learning curve is not a list of finite numbers")
     if world is not None:
-        if tuple(_writable(space).feature_names) != tuple(world.feature_names):
+        if tuple(space.feature_names) != tuple(world.feature_names):
             raise ValueError(f"its features are not those of this {world.name}")
-        if _actions(_writable(space)) != tuple(world.action_names):
+        if tuple(space.action_names) != tuple(world.action_names):
             raise ValueError(f"its actions are not those of this {world.name}")
         world.check_configuration(agent.configuration)

@@ -73,36 +73,3 @@ class Trajectories:
             episodes=np.nonzero(mask)[0],
             metadata=metadata or {},
         )
-
-
-def concatenate(parts: Sequence[Trajectories]) -> Trajectories:
-    """Several batches of episodes as one; all must come from the same configuration."""
-    if not parts:
-        raise InputError("there are no trajectories to concatenate: give at least one.")
-    first = parts[0].configuration
-    for part in parts[1:]:
-        same = part.configuration.keys() == first.keys() and all(
-            np.array_equal(part.configuration[name], first[name]) for name in first
-        )
-        if not same:
-            raise InputError("trajectories of different configurations cannot be concatenated: keep them apart.")
-    return Trajectories(
-        states=_join([part.states for part in parts]),
-        features=_join([part.features for part in parts]),
-        actions=_join([part.actions for part in parts]),
-        rewards=_join([part.rewards for part in parts]),
-        mask=_join([part.mask for part in parts]),
-        configuration=first,
-    )
-
-
-def _join(parts: list[Any]) -> Any:
-    """Arrays one after the other, inside dictionaries, tuples and lists too."""
-    head = parts[0]
-    if isinstance(head, dict):
-        return {name: _join([part[name] for part in parts]) for name in head}
-    if isinstance(head, tuple) and hasattr(head, "_fields"):
-        return type(head)(*(_join(list(column)) for column in zip(*parts, strict=True)))
-    if isinstance(head, (tuple, list)):
-        return type(head)(_join(list(column)) for column in zip(*parts, strict=True))
-    return np.concatenate([np.asarray(part) for part in parts])

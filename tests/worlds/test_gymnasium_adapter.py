@@ -1,7 +1,5 @@
 """The worlds as Gymnasium sees them."""
 
-import subprocess
-import sys
 import warnings
 
 import gymnasium
@@ -98,14 +96,3 @@ def test_pictures_show_the_agent_move(name: str) -> None:
 def test_unknown_render_modes_are_told() -> None:
     with pytest.raises(InputError, match="rgb_array"):
         WorldEnv("gridworld", render_mode="human")
-
-
-def test_the_id_alone_is_enough_with_its_module() -> None:
-    """In a fresh process; and the ids are known without importing JAX."""
-    code = (
-        "import sys, gymnasium, policyspace.worlds.environments as e;"
-        "assert all(i in gymnasium.registry for i in e.IDS) and 'jax' not in sys.modules;"
-        "print(gymnasium.make('policyspace.worlds.environments:policyspace/Gridworld-v0').reset(seed=0)[0].shape)"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert out.stdout.strip() == "(4,)", out.stderr
