@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from policyspace.data.demonstrations import Demonstrations
-from policyspace.experiments import car
+from policyspace.experiments import car_sensors as car
 from policyspace.experiments.car_panels import analyse, outcomes
 from policyspace.experiments.car_rules import by_wilks
 from policyspace.experiments.panel import Scale

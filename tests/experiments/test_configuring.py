@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from policyspace.experiments import continuous_gridworld, gridworld
+from policyspace.experiments import configuring_continuous_gridworld as continuous_gridworld
+from policyspace.experiments import configuring_gridworld as gridworld
 from policyspace.experiments.configured_run import error_rates, run
 from policyspace.experiments.configuring import COMPARED
 from policyspace.experiments.configuring_panels import at_totals, by_episodes, panels, summarise

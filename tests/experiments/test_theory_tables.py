@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import ncx2
 
 from policyspace import theory as bounds
-from policyspace.experiments import theory, theory_panels
+from policyspace.experiments import theory_bounds as theory
+from policyspace.experiments import theory_panels
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.report.evidence import save

@@ -12,7 +12,7 @@ from typing import Any
 from policyspace import __version__
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
-from policyspace.experiments.one_cell import experiment_module
+from policyspace.experiments.catalogue import experiment_module
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Record
 from policyspace.report.evidence import save
