@@ -11,6 +11,7 @@ from typing import Any
 
 from policyspace.experiments.results import OURS
 from policyspace.report.results_page import duration
+from policyspace.table import Table
 
 DOCS = Path(__file__).parent.parent / "docs" / "results"
 HEAD = """# Results
@@ -42,8 +43,7 @@ def section(name: str, entry: dict[str, Any]) -> list[str]:
         if panel["figure"]:
             lines += [f"![{panel['title']}](figures/{panel['name']}.svg)", ""]
         if panel["rows"]:
-            rows = [panel["columns"], ["---"] * len(panel["columns"]), *panel["rows"]]
-            lines += [*("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows), ""]
+            lines += [Table(panel["columns"], panel["rows"]).markdown(), ""]
     return lines
 
 

@@ -6,11 +6,11 @@ from scipy.stats import beta, chi2
 from statsmodels.stats.proportion import proportion_confint
 
 from policyspace.experiments import calibration, calibration_panels
+from policyspace.experiments.estimates import Rate
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.rates import Rate
 from policyspace.experiments.records import Record
 from policyspace.inference.levels import SCENARIOS
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 
 
 def test_intervals_are_clopper_and_pearsons():

@@ -8,7 +8,7 @@ from policyspace.experiments.minigolf_features import EPISODES, RUNS, TOTALS, TO
 from policyspace.experiments.minigolf_features_panels import analyse, counts, gains, judge
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 
 
 def record(design, seed, truth, selected, n=10):

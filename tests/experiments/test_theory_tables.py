@@ -9,7 +9,7 @@ from policyspace.experiments import theory_bounds as theory
 from policyspace.experiments import theory_panels
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 
 
 def test_cells_are_different_and_few_when_quick():

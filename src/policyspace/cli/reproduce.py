@@ -130,7 +130,6 @@ def _tell_of_other_code(cells: "dict[str, list[Cell]]", store: "Store", console:
 
 def _show(console: "Console", panels: "list[Panel]", results: "Results", name: str) -> None:
     """The numbers and verdicts of an experiment."""
-    from rich.table import Table
     from rich.text import Text
 
     styles = {"holds": "green", "holds partly": "yellow", "does not hold": "red", "our own": "dim"}
@@ -141,12 +140,7 @@ def _show(console: "Console", panels: "list[Panel]", results: "Results", name: s
         console.print(Text(f"{asked}: {panel.claim}"))
         console.print(Text(panel.verdict, style=styles[panel.verdict]) + Text(f": {panel.why}", style="default"))
         if panel.rows:
-            table = Table(box=None, pad_edge=False)
-            for column in panel.columns:
-                table.add_column(Text(column), overflow="fold")
-            for row in panel.rows:
-                table.add_row(*(Text(cell) for cell in row))
-            console.print(table)
+            console.print(panel.table.rich(broken=True))
     console.print(Text(f"\n{name} is on {results.folder / results.files.page}", style="dim"), soft_wrap=True)
 
 

@@ -67,7 +67,7 @@ RULES: dict[str, dict[str, Any]] = {
     "combinatorial, united": {"rule": "combinatorial", "num_rounds": 10, "paper_rule": False},
     "combinatorial, united, paper": {"rule": "combinatorial", "num_rounds": 10, "paper_rule": True},
 }
-"""One look, and ten: the first and N_conf = 3 for each of the three features that the agent does not control."""
+"""One round, and ten: the first and N_conf = 3 for each of the three features that the agent does not control."""
 
 BOLTZMANN_WEIGHTS = np.array([[0.2, 0.8, -0.4, 0.0], [-0.1, 0.3, 0.5, 0.0], [0.0, -0.6, 0.2, 0.0]])
 BOLTZMANN_PAIRS = 400
@@ -119,21 +119,14 @@ def _rule(setting: dict[str, Any]) -> dict[str, Any]:
     truth, errors, found, exact = set(scenario.controlled), 0, 0, 0
     for r in range(setting["num_runs"]):
         rng = np.random.default_rng([setting["seed"], r])
-        ledger = Ledger(
-            scenario.draw(rng)[0],
-            setting["rule"],
-            setting["significance"],
-            setting["num_rounds"],
-            setting["paper_rule"],
-        )
-        for _ in range(setting["num_rounds"]):
+        space, level, rounds = scenario.draw(rng)[0], setting["significance"], setting["num_rounds"]
+        ledger = Ledger(space, setting["rule"], level, rounds, setting["paper_rule"])
+        for _ in range(rounds):
             ledger.take(scenario.draw(rng)[1])
         selected = set(ledger.selected)
-        errors, found, exact = (
-            errors + bool(selected - truth),
-            found + len(selected & truth),
-            exact + (selected == truth),
-        )
+        errors += bool(selected - truth)
+        found += len(selected & truth)
+        exact += selected == truth
     return {"errors": errors, "power": found / (setting["num_runs"] * len(truth)), "exact": exact}
 
 
@@ -142,8 +135,8 @@ def _boltzmann_statistics(rng: np.random.Generator) -> list[tuple[str, float, in
     names, actions = ("x0", "x1", "x2"), ("up", "down", "left", "right")
     features = rng.normal(size=(BOLTZMANN_PAIRS, 3))
     by_feature = BoltzmannLinear(names, actions)
-    chosen = by_feature.sample(rng, BOLTZMANN_WEIGHTS.ravel(), features)
-    data = Demonstrations(features, chosen, names, actions)
+    actions_taken = by_feature.sample(rng, BOLTZMANN_WEIGHTS.ravel(), features)
+    data = Demonstrations(features, actions_taken, names, actions)
     by_weight = BoltzmannLinear(names, actions, groups="parameter")
     feature = _statistic(by_feature, data, next(i for i, g in enumerate(by_feature.groups) if g.name == "x2"))
     weight = _statistic(by_weight, data, next(i for i, g in enumerate(by_weight.groups) if g.indices == (3,)))

@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.experiments import minigolf_features_panels
-from policyspace.experiments.configured_run import looked_at
+from policyspace.experiments.configured_run import observed_agent
+from policyspace.experiments.minigolf_features_panels import analyse
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
-from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.records import Cell, Record
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.records import Cell
 from policyspace.worlds.confmdp import Configuration, Key
+
+__all__ = ["analyse", "cells", "run"]
 
 TITLE = "Minigolf: random features"
 RUNS = 100
@@ -23,11 +25,11 @@ PAPER = {"penalty": 0.25, "num_updates": 100}
 TOTALS = (12, 40, 120)
 TOTALS_RUNS = 40
 NUM_ATTEMPTS = 3
-"""Looks after the first one of a joint design."""
+"""Rounds after the first one of a joint design."""
 
 
 def cells(scale: Scale) -> list[Cell]:
-    """Ways of configuring at equal numbers of episodes a look, as the paper compares them, and at equal totals."""
+    """Ways of configuring at equal numbers of episodes a round, as the paper compares them, and at equal totals."""
     features = [
         _cell(scale, "features", design, options, attempts, seed, num_episodes=n)
         for n in ((40,) if scale.quick else EPISODES)
@@ -79,9 +81,4 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     def with_putter(truth: frozenset[str], configuration: Configuration, key: Key) -> np.ndarray:
         return learned(learning, sorted(truth), float(configuration["putter_length"]), key)
 
-    return looked_at(setting, *golf(deviation_of(learning)), with_putter)
-
-
-def analyse(records: list[Record]) -> list[Panel]:
-    """What is found of each feature; and what each design is worth at equal totals."""
-    return minigolf_features_panels.analyse(records)
+    return observed_agent(setting, *golf(deviation_of(learning)), with_putter)

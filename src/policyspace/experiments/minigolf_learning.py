@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.experiments.records import Record
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import learn
@@ -56,6 +57,20 @@ def golf(deviation: float) -> tuple[Minigolf, PolicySpace]:
 def deviation_of(learning: Mapping[str, Any]) -> float:
     """The σ_π that an agent ends up with."""
     return float(learning["stages"][-1][0])
+
+
+def by_learning(records: list[Record]) -> list[tuple[tuple[float, str], list[Record]]]:
+    """Records by the σ_π and the start of their learning, in that order."""
+    found: dict[tuple[float, str], list[Record]] = {}
+    for record in records:
+        learning = record.setting["learning"]
+        found.setdefault((deviation_of(learning), learning["start"]), []).append(record)
+    return sorted(found.items())
+
+
+def panel_name(experiment: str, deviation: float, start: str) -> str:
+    """The name of the panel of such records."""
+    return f"{experiment}-{'as-published' if start == 'uniform' else f'{deviation:g}'}"
 
 
 def learned(learning: Mapping[str, Any], controls: Iterable[str], putter_length: float, key: Key) -> np.ndarray:

@@ -15,8 +15,8 @@ from policyspace.errors import InputError
 from policyspace.experiments.catalogue import experiment_module
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
 from policyspace.report.results_page import PageFiles, write_page
+from policyspace.report.style import save
 
 OURS = PageFiles("index.html", "results.json", "figures")
 AS_PUBLISHED = PageFiles("as-published.html", "results-as-published.json", "figures/as-published")

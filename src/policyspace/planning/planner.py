@@ -21,6 +21,7 @@ from policyspace.planning.procedures import Prequential, Procedure, Universal, W
 from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
 from policyspace.policies import BoltzmannLinear, ExponentialFamily, GaussianLinear
 from policyspace.policies.groups import Group
+from policyspace.table import Table
 
 TESTS = ("wilks", "universal", "eprocess")
 
@@ -77,15 +78,16 @@ class Plan:
         """The table as text, in the order of COLUMNS."""
         return plan_rows(self)
 
+    def table(self) -> Table:
+        """The rows under their columns."""
+        return Table(COLUMNS, self.rows())
+
     def notes(self) -> list[str]:
         """What must be read with the table."""
         return plan_notes(self)
 
     def __str__(self) -> str:
-        table = [COLUMNS, *self.rows()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
-        text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
-        return "\n".join([self.sentence, "", *text, "", *self.notes()])
+        return "\n".join([self.sentence, "", self.table().text(), "", *self.notes()])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""

@@ -1,4 +1,4 @@
-"""The car: its cells, its analysis on records with a known answer, the pruned rules against brute force, one real run."""
+"""The car: its cells, its analysis on records with a known answer, both rules against brute force, one real run."""
 
 import json
 from itertools import combinations
@@ -8,18 +8,17 @@ import pytest
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments import car_sensors as car
-from policyspace.experiments.car_panels import analyse, outcomes
-from policyspace.experiments.car_rules import by_wilks
+from policyspace.experiments.car_panels import BY, analyse, outcomes
+from policyspace.experiments.estimates import rates
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.rates import Share
 from policyspace.experiments.records import Record
 from policyspace.fits import likelihood_of
-from policyspace.inference.decide import Decisions
+from policyspace.fits.network_fits import NetworkLikelihood
 from policyspace.inference.rules import all_supports as by_closed_testing
-from policyspace.inference.search import all_supports, one_at_a_time
 from policyspace.inference.universal import Universal
 from policyspace.policies import GaussianLinear
-from policyspace.report.evidence import save
+from policyspace.policies.network import GaussianNetwork
+from policyspace.report.style import save
 
 OWNED = ["speed", "left"]
 
@@ -49,18 +48,22 @@ def known_records():
 
 
 def test_shares_are_what_was_counted():
-    found = {(o.rule, o.test, o.num_episodes, o.failed): o for o in outcomes(known_records())}
-    assert len(found) == 12
-    first = found["rule_1", "wilks", 10, False]
-    assert (first.correct.count, first.among.count, first.false.count, first.correct.num_runs) == (0, 1, 1, 2)
-    second = found["rule_2", "wilks", 10, False]
-    assert (second.correct.count, second.among.count, second.false.count) == (1, 1, 1)
-    ours = found["rule_1", "universal", 10, False]  # what is in some of the supports only is not said to be controlled
-    assert (ours.correct.count, ours.among.count, ours.false.count) == (0, 1, 0)
-    assert found["rule_2", "universal", 300, False].correct.count == 2
-    assert found["rule_2", "universal", 300, True].correct == Share(0, 1)
-    assert found["rule_1", "universal", 300, True].false == Share(0, 1)
-    assert found["rule_1", "wilks", 300, True].false == Share(1, 1)
+    found = outcomes(known_records())
+    correct, among, false = (
+        {key: (rate.count, rate.num_runs) for key, rate in rates(found, what, *BY).items()}
+        for what in ("correct", "among", "false")
+    )
+    assert len(correct) == len(among) == len(false) == 12
+    first = False, 10, "rule_1", "wilks"
+    assert (correct[first], among[first], false[first]) == ((0, 2), (1, 2), (1, 2))
+    second = False, 10, "rule_2", "wilks"
+    assert (correct[second], among[second], false[second]) == ((1, 2), (1, 2), (1, 2))
+    ours = False, 10, "rule_1", "universal"  # what is in some of the supports only is not said to be controlled
+    assert (correct[ours], among[ours], false[ours]) == ((0, 2), (1, 2), (0, 2))
+    assert correct[False, 300, "rule_2", "universal"] == (2, 2)
+    assert correct[True, 300, "rule_2", "universal"] == (0, 1)
+    assert false[True, 300, "rule_1", "universal"] == (0, 1)
+    assert false[True, 300, "rule_1", "wilks"] == (1, 1)
 
 
 def test_the_page_says_what_the_records_say(tmp_path):
@@ -108,54 +111,36 @@ def linear(seed, size, weights=(0.5, 0.3, 0.0, 0.15)):
     return GaussianLinear(tuple("abcd"), ("push",), 1.0), data
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("size", [40, 150, 600])
-def test_as_few_searches_decide_the_same_as_all(seed, size):
-    space, data = linear(seed, size)
-    likelihood = likelihood_of(space, data)
-    local = Universal(space, data, likelihood, seed)
-    decisions = Decisions(local, 0.1)
-    everything = [
-        frozenset(s) | (space.everything - set(space.tested)) for r in range(5) for s in combinations(space.tested, r)
-    ]
-    accepted = [s for s in everything if local.log_e([s])[0] < np.log(10.0)]
-    brute = {s for s in accepted if not any(t < s for t in accepted)}
-    assert set(decisions.minimal()) == brute
-    again = Universal(space, data, likelihood, seed)
-    assert decisions.one_at_a_time() == one_at_a_time(again, 0.1, "holm").supports[0]
-    assert brute == set(all_supports(again, 0.1).supports)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_evidence_is_bounded_on_the_side_of_its_verdict(seed):
-    """One half may be enough to reject: what is then said of E is no more than E, and no less than the threshold."""
-    space, data = linear(seed, 150)
-    likelihood = likelihood_of(space, data)
-    local, exact = (Universal(space, data, likelihood, seed) for _ in range(2))
-    threshold, rejected = float(np.log(10.0)), Decisions(local, 0.1).one_at_a_time()
-    assert space.tested[0] in rejected
-    for g in space.tested:
-        support = space.everything - {g}
-        truth, said = exact.log_e([support])[0], local.evidence(support)
-        assert (g in rejected) == (truth >= threshold)
-        if g in rejected:
-            assert threshold <= said <= truth + 1e-9 and truth - said <= np.log(2.0) + 1e-9
-        else:
-            assert said == pytest.approx(truth, abs=1e-9)  # one climb is exact where there is one peak
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_rules_by_chi_square_are_those_of_the_library(seed):
+    """A network without hidden units is a linear policy, of which the library knows λ of all supports in closed form."""
     space, data = linear(seed, 200)
-    likelihood = likelihood_of(space, data)
-    found = by_wilks(likelihood, 0.1)
-    library = by_closed_testing(likelihood, 0.1, paper_rule=True).supports
-    names = [[space.groups[g].name for g in space.tested if g in support] for support in library]
+    network = NetworkLikelihood(GaussianNetwork(data.names, ("push",), (), 1.0), data.features, data.actions, None)
+    found = car.by_wilks(network, 0.1)
+    library = by_closed_testing(likelihood_of(space, data), 0.1, paper_rule=True)
+    names = [[space.groups[g].name for g in space.tested if g in support] for support in library.supports]
     assert sorted(found["rule_1"]) == sorted(names)
     assert set(found["rule_2"]) <= {"a", "b", "d"} and "a" in found["rule_2"]
+    for g, test in library.tests.items():
+        assert found["statistics"][space.groups[g].name] == pytest.approx(test.statistic, abs=2e-3)
+    assert 5 <= found["num_fits"] <= 16
 
 
-def test_one_driver_is_watched_and_both_rules_answer():
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rules_by_universal_inference_are_brute_force(seed):
+    """E_I of every support by itself: accepted are those below 1/δ, and Rule 1 gives the minimal ones of them."""
+    space, data = linear(seed, 150)
+    local = Universal(space, data, likelihood_of(space, data), seed)
+    rest = space.everything - set(space.tested)
+    everything = [frozenset(s) | rest for size in range(5) for s in combinations(space.tested, size)]
+    accepted = [s for s in everything if local.log_e([s])[0] < np.log(10.0)]
+    minimal = [s for s in accepted if not any(t < s for t in accepted)]
+    found = car.by_universal_inference(space, data, 0.1, seed)
+    assert sorted(found["rule_1"]) == sorted(space.named(s) for s in minimal)
+    assert found["rule_2"] == [space.groups[g].name for g in space.tested if space.everything - {g} not in accepted]
+
+
+def test_one_driver_is_observed_and_both_rules_answer():
     """A real driver, its first ten episodes; the record is plain data and the same the second time."""
     cell = car.cells(Scale(quick=True))[0]
     result = car.run(cell.setting)
