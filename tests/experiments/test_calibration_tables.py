@@ -6,10 +6,10 @@ from scipy.stats import beta, chi2
 from statsmodels.stats.proportion import proportion_confint
 
 from policyspace.experiments import calibration, calibration_panels
-from policyspace.experiments.estimates import Rate
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.inference.levels import SCENARIOS
+from policyspace.report.estimates import Rate
 from policyspace.report.style import save
 
 

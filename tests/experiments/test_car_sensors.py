@@ -9,7 +9,7 @@ import pytest
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments import car_sensors as car
 from policyspace.experiments.car_panels import BY, analyse, outcomes
-from policyspace.experiments.estimates import rates
+from policyspace.experiments.frames import rates
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.fits import likelihood_of

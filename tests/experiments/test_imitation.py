@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from policyspace.experiments import imitation, imitation_panels
 from policyspace.experiments.configured_run import world_and_space
-from policyspace.experiments.estimates import differences, means
+from policyspace.experiments.frames import differences, means
 from policyspace.experiments.imitators import Counts, adam, divergence, in_gauge, lasso, ridge
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record

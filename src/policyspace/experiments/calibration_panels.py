@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from policyspace.experiments.estimates import Rate, groups, tidy
+from policyspace.experiments.frames import groups, tidy
 from policyspace.experiments.panel import Panel
-from policyspace.experiments.plots import draw_rates
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Rate
+from policyspace.report.plots import draw_rates
 
 SCENARIOS = {
     "linear": "linear policy, 300 pairs",

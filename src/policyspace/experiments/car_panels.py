@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.estimates import Mean, Rate, rates, tidy
+from policyspace.experiments.frames import rates, tidy
 from policyspace.experiments.panel import Panel, Verdict
-from policyspace.experiments.plots import draw_whiskers, legend, logarithmic
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Mean, Rate
+from policyspace.report.plots import draw_whiskers, legend, logarithmic
 from policyspace.report.style import AMBER, BLUE, DASHED, GREEN, INK, RED, new_plot
 
 if TYPE_CHECKING:
@@ -147,8 +148,8 @@ def draw(shares: Shares, label: str, level: float | None, note: str) -> "Figure"
             ]
             if points:
                 look = {"mfc": "white", "alpha": 0.55} if failed else {"linewidth": 1.8}
-                marks, label = style[0] if failed else style, None if failed else name
-                draw_whiskers(axes, points, colour, label, marks, elinewidth=1, capsize=2, **look)
+                named, marks = (None, style[0]) if failed else (name, style)
+                draw_whiskers(axes, points, colour, named, marks, elinewidth=1, capsize=2, **look)
     if level is not None:
         axes.axhline(level, color=INK, linewidth=1, linestyle=DASHED)
         axes.annotate(f"promised: at most δ = {level:g}", (0.01, level), xycoords=("axes fraction", "data"),

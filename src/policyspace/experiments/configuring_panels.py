@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.estimates import Mean, differences, means, rates, tidy
+from policyspace.experiments.frames import differences, means, rates, tidy
 from policyspace.experiments.panel import Panel, Verdict
-from policyspace.experiments.plots import draw_line, legend, logarithmic
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Mean
+from policyspace.report.plots import draw_lines, legend, logarithmic
 from policyspace.report.rounds_picture import Story, draw_rounds
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
 from policyspace.study.round_record import RoundRecord
@@ -154,9 +155,7 @@ def draw(found: pl.DataFrame, title: str, label: str) -> "Figure":
     titles = {MISSED: "controlled features missed, β̂", WRONG: "others selected, α̂"}
     for rate, axes in plots.items():
         bare(axes)
-        for design, own in found.group_by("design", maintain_order=True):
-            points = means(own, rate, "episodes").items()
-            draw_line(axes, points, COLOURS[str(design[0])], LABELS[str(design[0])], floor=0.0)
+        draw_lines(axes, means(found, rate, "design", "episodes"), COLOURS, LABELS, floor=0.0)
         logarithmic(axes, found["episodes"].unique().sort().to_list())
         axes.set_xlabel(label)
         axes.set_title(titles[rate], loc="left", fontsize=10.5)

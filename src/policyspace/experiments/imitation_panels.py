@@ -1,13 +1,15 @@
 """Records of imitators → their distance from the agent beside the authors', the log-loss that they add, and what holds."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from policyspace.experiments.estimates import Mean, differences, means, tidy
+from policyspace.experiments.frames import differences, means, tidy
 from policyspace.experiments.panel import Panel, Verdict
-from policyspace.experiments.plots import draw_whiskers, legend
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Mean
+from policyspace.report.plots import draw_lines, draw_whiskers, legend
 from policyspace.report.style import AMBER, BLUE, DASHED, GREEN, GREY, INK, PURPLE, RED, bare, new_figure, new_plot
 
 if TYPE_CHECKING:
@@ -136,9 +138,7 @@ def draw_errors(found: dict[tuple[int, str], Mean]) -> "Figure":
 def draw_divergences(found: dict[tuple[int, str], Mean]) -> "Figure":
     """All imitators on one pair of logarithmic axes."""
     figure, axes = new_plot(4.2, "Log-loss added by imitating, E KL(π* ‖ π̂)")
-    for name, label in LABELS.items():
-        n, values = zip(*((n, mean.value) for (n, other), mean in found.items() if other == name), strict=True)
-        axes.plot(n, values, marker="o", markersize=4, color=COLOURS[name], linewidth=2, label=label)
+    draw_lines(axes, {(name, n): replace(mean, margin=None) for (n, name), mean in found.items()}, COLOURS, LABELS)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.minorticks_off()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.estimates import Mean, groups, mean_of, means, paired, tidy
+from policyspace.experiments.frames import groups, means, paired, tidy
 from policyspace.experiments.minigolf_learning import (
     AS_PUBLISHED,
     BRIEF,
@@ -17,9 +17,10 @@ from policyspace.experiments.minigolf_learning import (
     panel_name,
 )
 from policyspace.experiments.panel import Panel, Scale, Verdict
-from policyspace.experiments.plots import draw_line
 from policyspace.experiments.records import Cell, Record
 from policyspace.policies.jax_setup import jax
+from policyspace.report.estimates import Mean, mean_of
+from policyspace.report.plots import draw_lines
 from policyspace.report.style import BLUE, RED, new_plot
 from policyspace.worlds.minigolf import AGENT_A2, Minigolf
 
@@ -186,10 +187,10 @@ def draw(found: pl.DataFrame, reference: dict[str, dict[float, float]], title: s
         returns = means(own, "return", "length")
         for run in groups(own, "seed").values():
             axes.plot(run["length"], run["return"], color=COLOURS[agent], alpha=0.2, linewidth=0.7)
-        draw_line(axes, returns.items(), COLOURS[agent], marker=None)
         _mark(axes, agent, {length: mean.value for length, mean in returns.items()})
         if agent in reference:
             axes.plot(*zip(*reference[agent].items(), strict=True), "x", color=COLOURS[agent], markersize=6, zorder=5)
+    draw_lines(axes, means(found, "return", "agent", "length"), COLOURS, marker="")
     lowest = [mean.value for (_, length), mean in means(found, "return", "agent", "length").items() if length > 1]
     axes.set_ylim(min(-5.0, 1.08 * min(lowest)), 0.8)
     axes.set_xlim(1, 15)

@@ -6,10 +6,11 @@ import polars as pl
 from scipy.stats import binomtest
 
 from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
-from policyspace.experiments.estimates import Rate, groups, paired, rates, tidy
+from policyspace.experiments.frames import groups, paired, rates, tidy
 from policyspace.experiments.panel import Panel, Verdict
-from policyspace.experiments.plots import draw_line, logarithmic
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Rate
+from policyspace.report.plots import draw_lines, logarithmic
 from policyspace.report.style import INK, bare, new_figure
 from policyspace.worlds.minigolf import Minigolf
 
@@ -134,11 +135,9 @@ def draw(power: Counts, false: Counts, title: str) -> "Figure":
     for column, (feature, label) in enumerate(FEATURES.items()):
         for axes, found in zip(grid[:, column], (power, false), strict=True):
             bare(axes)
-            for design in shown:
-                points = sorted((n, rate) for (d, n, name), rate in found.items() if (d, name) == (design, feature))
-                if points:
-                    draw_line(axes, points, COLOURS[design])
-            logarithmic(axes, sorted({n for _, n, name in found if name == feature}))
+            own = {(design, n): rate for (design, n, name), rate in found.items() if name == feature}
+            draw_lines(axes, own, COLOURS)
+            logarithmic(axes, sorted({n for _, n in own}))
         grid[0, column].set_title(label, fontsize=11, color=INK)
     grid[0, 0].set_ylim(0, 1.04)
     grid[1, 0].set_ylim(0, max(0.1, *(1.2 * rate.value for rate in false.values())) if false else 0.1)

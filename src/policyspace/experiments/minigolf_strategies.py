@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.estimates import groups, mean_of, means, paired, tidy
+from policyspace.experiments.frames import groups, means, paired, tidy
 from policyspace.experiments.minigolf_learning import (
     AS_PUBLISHED,
     BRIEF,
@@ -27,6 +27,7 @@ from policyspace.experiments.panel import Panel, Scale, Verdict
 from policyspace.experiments.records import Cell, Record
 from policyspace.identification import simplified
 from policyspace.policies.jax_setup import jax
+from policyspace.report.estimates import mean_of
 from policyspace.report.style import BLUE, GREEN, GREY, INK, RED, new_plot
 from policyspace.worlds.confmdp import Key, rollout
 from policyspace.worlds.minigolf import AGENT_A2, Minigolf

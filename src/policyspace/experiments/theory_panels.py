@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.estimates import Rate, groups, tidy
+from policyspace.experiments.frames import groups, tidy
 from policyspace.experiments.panel import Panel
-from policyspace.experiments.plots import draw_whiskers, legend
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Rate
+from policyspace.report.plots import draw_whiskers, legend
 from policyspace.report.style import AMBER, DASHED, GREEN, INK, new_plot
 
 if TYPE_CHECKING:

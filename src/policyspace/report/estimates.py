@@ -1,15 +1,11 @@
-"""Records as a tidy frame, and what its groups estimate: means and shares of independent runs with their intervals."""
+"""What independent runs estimate: a mean or a share, its interval, and the words for both."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import polars as pl
 from scipy.stats import binomtest, t
-
-from policyspace.experiments.records import Record
 
 
 @dataclass(frozen=True)
@@ -87,42 +83,8 @@ class Rate:
         return "too often" if self.low > self.nominal else "less often" if self.high < self.nominal else "as promised"
 
 
-def tidy(records: Iterable[Record], rows: Callable[[Record], Iterable[dict[str, Any]]]) -> pl.DataFrame:
-    """One row an observation: `rows` says which ones a record holds, each by column."""
-    return pl.DataFrame([row for record in records for row in rows(record)], infer_schema_length=None)
-
-
-def groups(frame: pl.DataFrame, *by: str) -> dict[Any, pl.DataFrame]:
-    """The rows that agree in some columns, by the entry of the one column, or the entries of several."""
-    found = frame.partition_by(by, maintain_order=True, as_dict=True)
-    return {key if len(by) > 1 else key[0]: own for key, own in found.items()}
-
-
-def means(frame: pl.DataFrame, column: str, *by: str) -> dict[Any, Mean]:
-    """The mean of a column in every group that has any."""
-    return {key: mean_of(own[column].to_list()) for key, own in groups(frame.drop_nulls(column), *by).items()}
-
-
-def rates(frame: pl.DataFrame, column: str, *by: str, nominal: float = 1.0) -> dict[Any, Rate]:
-    """How often a column is true, in every group."""
-    return {key: Rate(int(own[column].sum()), len(own), "", nominal) for key, own in groups(frame, *by).items()}
-
-
 def mean_of(values: Sequence[float], confidence: float = 0.95) -> Mean:
     """x̄ ± t·s/√m with Student's t of m − 1 degrees of freedom."""
     m = len(values)
     margin = float(t.ppf(0.5 + confidence / 2, m - 1) * np.std(values, ddof=1) / np.sqrt(m)) if m > 1 else None
     return Mean(float(np.mean(values)), margin, m)
-
-
-def paired(frame: pl.DataFrame, column: str, way: str, one: Any, other: Any, *by: str) -> pl.DataFrame:
-    """The `difference` of a column in one `way` and in another, of every run (`seed`) that was made in both."""
-    runs = [*by, "seed"]
-    first, second = (frame.filter(pl.col(way) == name).select(*runs, column).drop_nulls() for name in (one, other))
-    both = first.join(second, on=runs, maintain_order="left")
-    return both.with_columns(difference=pl.col(column) - pl.col(f"{column}_right"))
-
-
-def differences(frame: pl.DataFrame, column: str, way: str, one: Any, other: Any, *by: str) -> dict[Any, Mean]:
-    """The mean of those differences in every group."""
-    return means(paired(frame, column, way, one, other, *by), "difference", *by)

@@ -1,11 +1,12 @@
 """How estimates are drawn: lines with bands, points with whiskers, and rates beside what was promised."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyspace.experiments.estimates import Mean, Rate
+from policyspace.report.estimates import Mean, Rate
 from policyspace.report.style import BLUE, DASHED, GREEN, INK, RED, new_plot
 
 if TYPE_CHECKING:
@@ -18,18 +19,21 @@ Points = Iterable[tuple[float, Mean | Rate]]
 """Estimates with their places on the horizontal axis."""
 
 
-def draw_line(
+def draw_lines(
     axes: "Axes",
-    points: Points,
-    colour: str,
-    label: str | None = None,
+    found: Mapping[tuple[str, Any], Mean | Rate],
+    colours: Mapping[str, str],
+    labels: Mapping[str, str] = MappingProxyType({}),
     floor: float = -np.inf,
-    marker: str | None = "o",
+    marker: str = "o",
 ) -> None:
-    """Estimates joined by a line, their intervals a band that does not go below a floor."""
-    x, value, low, high = _arrays(points)
-    axes.plot(x, value, marker=marker, markersize=4, color=colour, linewidth=2, label=label)
-    axes.fill_between(x, np.maximum(low, floor), high, color=colour, alpha=0.13, linewidth=0)
+    """Estimates by name and place: a line for each name that has a colour, the intervals a band not below a floor."""
+    for name, colour in colours.items():
+        points = sorted(((x, e) for (other, x), e in found.items() if other == name), key=lambda point: point[0])
+        if points:
+            x, value, low, high = _arrays(points)
+            axes.plot(x, value, marker=marker, markersize=4, color=colour, linewidth=2, label=labels.get(name))
+            axes.fill_between(x, np.maximum(low, floor), high, color=colour, alpha=0.13, linewidth=0)
 
 
 def draw_whiskers(
