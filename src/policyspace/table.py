@@ -49,13 +49,13 @@ class Table:
         return "\n".join([f"<table>{title}<thead><tr>", names, "</tr></thead><tbody>", *body, "</tbody></table>"])
 
     def rich(
-        self, right: Container[str] = (), styles: Sequence[str] = (), broken: bool = False, **look: Any
+        self, right: Container[str] = (), styles: Sequence[str] = (), broken: bool = False, **options: Any
     ) -> "rich.table.Table":
         """For a terminal: columns on the `right`, a style a row, cells that may be `broken` into several lines."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(**{"box": None, "pad_edge": False} | look)
+        table = RichTable(**{"box": None, "pad_edge": False} | options)
         for name in self.columns:
             justify: Literal["left", "right"] = "right" if name in right else "left"
             table.add_column(Text(name), justify=justify, no_wrap=not broken, overflow="fold" if broken else "ellipsis")

@@ -59,13 +59,13 @@ def reproduce(
 
     if dask is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine, found it together with --dask: leave one out.")
-    chosen = _in_order(names or ["all"])
+    wanted = _in_order(names or ["all"])
     os.environ.update(ONE_THREAD)  # before NumPy and JAX are loaded: with one job this process is the worker
     scale = Scale(runs, quick, as_published)
     results = Results(out, scale, tuple(EXPERIMENTS))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
     with Store(out / "records.sqlite") as store:
-        cells = _cells(chosen, results)
+        cells = _cells(wanted, results)
         if not resume:
             store.forget([cell for own in cells.values() for cell in own])
         _tell_of_other_code(cells, store, console)
@@ -144,8 +144,8 @@ def _show(console: "Console", panels: "list[Panel]", results: "Results", name: s
     console.print(Text(f"\n{name} is on {results.folder / results.files.page}", style="dim"), soft_wrap=True)
 
 
-def _cells(chosen: list[str], results: "Results") -> "dict[str, list[Cell]]":
-    return {name: experiment_module(name).cells(results.scale) for name in chosen}
+def _cells(wanted: list[str], results: "Results") -> "dict[str, list[Cell]]":
+    return {name: experiment_module(name).cells(results.scale) for name in wanted}
 
 
 def _cores() -> int:

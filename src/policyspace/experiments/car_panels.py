@@ -147,9 +147,9 @@ def draw(shares: Shares, label: str, level: float | None, note: str) -> "Figure"
                 if (other, *way) == (failed, rule, test)
             ]
             if points:
-                look = {"mfc": "white", "alpha": 0.55} if failed else {"linewidth": 1.8}
+                options = {"mfc": "white", "alpha": 0.55} if failed else {"linewidth": 1.8}
                 named, marks = (None, style[0]) if failed else (name, style)
-                draw_whiskers(axes, points, colour, named, marks, elinewidth=1, capsize=2, **look)
+                draw_whiskers(axes, points, colour, named, marks, elinewidth=1, capsize=2, **options)
     if level is not None:
         axes.axhline(level, color=INK, linewidth=1, linestyle=DASHED)
         axes.annotate(f"promised: at most δ = {level:g}", (0.01, level), xycoords=("axes fraction", "data"),

@@ -6,16 +6,7 @@ import numpy as np
 import polars as pl
 
 from policyspace.experiments.frames import groups, means, paired, tidy
-from policyspace.experiments.minigolf_learning import (
-    AS_PUBLISHED,
-    BRIEF,
-    OURS,
-    PUBLISHED,
-    THOROUGH,
-    best_returns,
-    by_learning,
-    panel_name,
-)
+from policyspace.experiments.minigolf_learning import OURS, best_returns, by_learning, learnings, panel_name
 from policyspace.experiments.panel import Panel, Scale, Verdict
 from policyspace.experiments.records import Cell, Record
 from policyspace.policies.jax_setup import jax
@@ -54,12 +45,6 @@ COLOURS = {"A1": BLUE, "A2": RED}
 
 def cells(scale: Scale) -> list[Cell]:
     """One whole curve a cell: an agent, a σ_π and a seed."""
-    if scale.as_published:
-        ways = [AS_PUBLISHED]
-    elif scale.quick:
-        ways = [BRIEF[OURS]]
-    else:
-        ways = [THOROUGH[OURS], THOROUGH[PUBLISHED]]
     return [
         Cell(
             "minigolf-curve",
@@ -71,7 +56,7 @@ def cells(scale: Scale) -> list[Cell]:
                 "seed": seed,
             },
         )
-        for learning in ways
+        for _, learning in learnings(scale)
         for seed in range(scale.num_runs(RUNS, 2))
         for agent in AGENTS
     ]

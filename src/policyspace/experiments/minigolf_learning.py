@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
@@ -57,6 +58,15 @@ def golf(deviation: float) -> tuple[Minigolf, PolicySpace]:
 def deviation_of(learning: Mapping[str, Any]) -> float:
     """The σ_π that an agent ends up with."""
     return float(learning["stages"][-1][0])
+
+
+def learnings(scale: Scale) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """How agents that are observed learn, and how those that are measured do, for every σ_π that is shown."""
+    if scale.as_published:
+        return [(AS_PUBLISHED, AS_PUBLISHED)]
+    if scale.quick:
+        return [(BRIEF[OURS], BRIEF[OURS])]
+    return [(BRIEF[deviation], THOROUGH[deviation]) for deviation in (OURS, PUBLISHED)]
 
 
 def by_learning(records: list[Record]) -> list[tuple[tuple[float, str], list[Record]]]:

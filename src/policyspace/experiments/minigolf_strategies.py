@@ -9,17 +9,13 @@ import polars as pl
 
 from policyspace.experiments.frames import groups, means, paired, tidy
 from policyspace.experiments.minigolf_learning import (
-    AS_PUBLISHED,
-    BRIEF,
-    OURS,
-    PUBLISHED,
-    THOROUGH,
     best_learned,
     best_returns,
     by_learning,
     deviation_of,
     golf,
     learned,
+    learnings,
     mean_return,
     panel_name,
 )
@@ -55,12 +51,6 @@ NOTABLE = 0.05
 
 def cells(scale: Scale) -> list[Cell]:
     """One agent a cell: A₂ with a seed and a σ_π."""
-    if scale.as_published:
-        ways = [(AS_PUBLISHED, AS_PUBLISHED)]
-    elif scale.quick:
-        ways = [(BRIEF[OURS], BRIEF[OURS])]
-    else:
-        ways = [(BRIEF[deviation], THOROUGH[deviation]) for deviation in (OURS, PUBLISHED)]
     return [
         Cell(
             "minigolf-strategies",
@@ -77,7 +67,7 @@ def cells(scale: Scale) -> list[Cell]:
                 "seed": seed,
             },
         )
-        for observed, learning in ways
+        for observed, learning in learnings(scale)
         for seed in range(scale.num_runs(RUNS, 4))
     ]
 

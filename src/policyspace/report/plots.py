@@ -37,12 +37,12 @@ def draw_lines(
 
 
 def draw_whiskers(
-    axes: "Axes", points: Points, colour: str, label: str | None = None, style: str = "o", **look: Any
+    axes: "Axes", points: Points, colour: str, label: str | None = None, marks: str = "o", **options: Any
 ) -> None:
     """Estimates as points, their intervals as whiskers."""
     x, value, low, high = _arrays(points)
     ends = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
-    axes.errorbar(x, value, ends, fmt=style, markersize=5, color=colour, label=label, **look)
+    axes.errorbar(x, value, ends, fmt=marks, markersize=5, color=colour, label=label, **options)
 
 
 def _arrays(points: Points) -> tuple[np.ndarray, ...]:
@@ -59,9 +59,9 @@ def logarithmic(axes: "Axes", ticks: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
-def legend(axes: "Axes", **look: Any) -> None:
+def legend(axes: "Axes", **options: Any) -> None:
     """Names of the lines, without a frame."""
-    axes.legend(**{"frameon": False, "fontsize": 8.5} | look)
+    axes.legend(**{"frameon": False, "fontsize": 8.5} | options)
 
 
 def draw_rates(blocks: Sequence[tuple[str, Sequence[Rate]]], title: str, label: str) -> "Figure":

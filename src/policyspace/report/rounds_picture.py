@@ -28,7 +28,7 @@ MOST_ROUNDS = 8
 @final
 @dataclass(frozen=True)
 class Story:
-    """What the pictures tell: the rounds of one agent in one world, and the truth where it is known."""
+    """What the pictures show: the rounds of one agent in one world, and the truth where it is known."""
 
     world: str
     parameters: tuple["ConfigurationParameter", ...]
@@ -38,7 +38,7 @@ class Story:
 
     def __post_init__(self) -> None:
         if not self.rounds:
-            raise InputError("there is nothing to draw yet, found no rounds: tell the first one.")
+            raise InputError("there is nothing to draw yet, found no rounds: report the first one.")
 
     @property
     def panel(self) -> Callable[..., None] | None:
