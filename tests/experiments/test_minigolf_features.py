@@ -4,8 +4,18 @@ import pytest
 from scipy.stats import binom
 
 from policyspace.experiments import minigolf_features
-from policyspace.experiments.minigolf_features import EPISODES, RUNS, TOTALS, TOTALS_RUNS, cells, run
-from policyspace.experiments.minigolf_features_panels import analyse, counts, gains, judge
+from policyspace.experiments.minigolf_features import (
+    EPISODES,
+    RUNS,
+    TOTALS,
+    TOTALS_RUNS,
+    analyse,
+    cells,
+    counts,
+    gains,
+    judge,
+    run,
+)
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.report.style import save
