@@ -54,6 +54,13 @@ def test_gains_are_the_sign_test_on_the_same_agents():
     assert gains(mixed, "paper")[10, "sqrt_x"] == (5, 2, pytest.approx(binom.sf(4, 7, 0.5)))
 
 
+def test_agents_that_own_nothing_show_nothing():
+    found = [record(design, seed, [], []) for design in ("none", "paper") for seed in range(3)]
+    assert gains(found, "paper") == {} and counts(found, owned=True) == {}
+    (panel,) = analyse(found)
+    assert panel.verdict == "does not hold" and {row[3] for row in panel.rows} == {""}
+
+
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [

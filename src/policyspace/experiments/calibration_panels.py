@@ -60,9 +60,8 @@ class Measured:
 
 def measured(records: list[Record], names: dict[Any, str], kind: str, *by: str) -> dict[Any, Measured]:
     """The errors of one kind over all batches that agree in some entries of their settings, in the order of the names."""
-    own = [r for r in records if r.setting["kind"] == kind]
-    batches = tidy(own, lambda r: [r.setting | r.result | {"seconds": r.duration}])
-    found = groups(batches, *by) if own else {}
+    batches = tidy(records, lambda r: [r.setting | r.result | {"seconds": r.duration}], kind=kind)
+    found = groups(batches, *by)
     made = {}
     for key, name in names.items():
         if key not in found:
@@ -166,13 +165,16 @@ def _comparison(found: dict[str, Measured]) -> str:
 
 def _degrees(records: list[Record]) -> dict[tuple[str, str], Rate]:
     """By policy, hypothesis and degrees of freedom; by size, the right degrees of freedom first."""
-    own = [r for r in records if r.setting["kind"] == "degrees"]
-    found = tidy(own, lambda r: [r.setting | {"key": k, "count": c} for k, c in r.result["rejections"].items()])
+    counts = tidy(
+        records,
+        lambda r: [r.setting | {"key": key, "count": count} for key, count in r.result["rejections"].items()],
+        kind="degrees",
+    )
     rates = {
         (policy, key): Rate(
             int(batch["count"].sum()), int(batch["num_runs"].sum()), _hypothesis(policy, key), batch["significance"][0]
         )
-        for (policy, key), batch in groups(found, "policy", "key").items()
+        for (policy, key), batch in groups(counts, "policy", "key").items()
     }
     policies = list(dict.fromkeys(policy for policy, _ in rates))
     in_order = sorted(rates, key=lambda k: (policies.index(k[0]), k[1].split(", ")[0], k[1].endswith(", |I|"), k[1]))

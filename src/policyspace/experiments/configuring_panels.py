@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.frames import differences, means, rates, tidy
+from policyspace.experiments.frames import differences, in_order, means, rates, tidy
 from policyspace.experiments.panel import Panel, Verdict
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
@@ -54,8 +54,7 @@ def agents(records: list[Record], episodes: str) -> pl.DataFrame:
             | {name: r.result.get(name) for name in names}
         ],
     )
-    order = pl.col("design").replace_strict({design: i for i, design in enumerate(LABELS)})
-    return found.sort("episodes", order, maintain_order=True)
+    return in_order(found, "design", LABELS).sort("episodes", maintain_order=True)
 
 
 def summaries(found: pl.DataFrame) -> list[dict[str, Any]]:

@@ -124,8 +124,7 @@ def selections(records: list[Record], owned: bool) -> pl.DataFrame:
 
 def counts(records: list[Record], owned: bool) -> Counts:
     """Selections of each feature among the agents that own it, or among those that do not."""
-    found = selections(records, owned)
-    return {} if found.is_empty() else rates(found, "selected", "design", "num_episodes", "feature")
+    return rates(selections(records, owned), "selected", "design", "num_episodes", "feature")
 
 
 def gains(records: list[Record], design: str) -> dict[tuple[int, str], tuple[int, int, float]]:

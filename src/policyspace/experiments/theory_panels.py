@@ -5,9 +5,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
-from policyspace.experiments.frames import groups, tidy
+from policyspace.experiments.frames import groups, in_order, tidy
 from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Rate
@@ -68,7 +67,8 @@ def looseness(records: list[Record]) -> list[Looseness]:
         return [record.setting | {"quantity": quantity, "share": shares[quantity]} for quantity in QUANTITIES]
 
     found = []
-    for (family, n, quantity), own in _batches(records, "concentration", rows, "num_pairs", "quantity").items():
+    frame = in_order(tidy(records, rows, kind="concentration"), "family", FAMILIES, "num_pairs")
+    for (family, n, quantity), own in groups(frame, "family", "num_pairs", "quantity").items():
         shares, delta = own["share"].explode().to_numpy(), own["significance"][0]
         broken = Rate(int((shares > 1).sum()), len(shares), f"{FAMILIES[family]}, {n}", delta)
         found.append(Looseness(family, n, quantity, broken, float(1 / np.quantile(shares, 1 - delta))))
@@ -77,12 +77,9 @@ def looseness(records: list[Record]) -> list[Looseness]:
 
 def sample_sizes(records: list[Record]) -> list[Size]:
     """Every simulated number of pairs, by family."""
-
-    def rows(record: Record) -> list[dict[str, Any]]:
-        return [record.setting | record.result]
-
     found = []
-    for (family, _), own in _batches(records, "correctness", rows, "factor").items():
+    frame = in_order(tidy(records, kind="correctness"), "family", FAMILIES, "factor")
+    for (family, _), own in groups(frame, "family", "factor").items():
         first, total = own.row(0, named=True), int(own["num_runs"].sum())
         n, predicted = first["num_pairs"], first["predicted"]
         hits = {name: int(own["found"].struct.field(name).sum()) for name in predicted}
@@ -96,15 +93,6 @@ def sample_sizes(records: list[Record]) -> list[Size]:
             )
         )  # fmt: skip
     return found
-
-
-def _batches(records: list[Record], kind: str, rows: Any, *by: str) -> dict[Any, pl.DataFrame]:
-    """Batches of one kind by family and some more columns, in the order of FAMILIES and of the first of those."""
-    own = [r for r in records if r.setting["kind"] == kind]
-    if not own:
-        return {}
-    order = pl.col("family").replace_strict({family: i for i, family in enumerate(FAMILIES)})
-    return groups(tidy(own, rows).sort(order, by[0], maintain_order=True), "family", *by)
 
 
 def pairs_seen(sizes: list[Size], wanted: float) -> float | None:

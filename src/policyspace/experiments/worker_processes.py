@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -57,8 +57,9 @@ class _Replacing(ThreadPoolExecutor):
     def kill(self) -> None:
         """End all workers, in the middle of a cell too; what has not started never does."""
         self._ended = True
-        for worker in list(self._workers):
-            os.kill(worker, signal.SIGKILL)
+        for process in active_children():
+            if process.pid in self._workers:
+                process.kill()
         self.shutdown(cancel_futures=True)
 
     def _run(self, function: Callable[[Cell], Any], cell: Cell) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 from policyspace.data.whole_file import replacing
 from policyspace.report.inline_svg import inline_svg
+from policyspace.report.style import FAINT, INK, QUIET
 from policyspace.table import Table
 
 MARKS = {"holds": "✓", "holds partly": "◐", "does not hold": "✗", "our own": "◇"}
@@ -56,7 +57,8 @@ def _page(
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<link rel="icon" href="data:,">'  # without it a browser asks the network for one
     yield f"<title>policyspace: {escape(title)}</title>"
-    yield f"<style>\n{package_files('policyspace.report').joinpath('results_page.css').read_text('utf-8')}</style>"
+    yield f"<style>\n:root {{ --ink: {INK}; --soft: {QUIET}; --line: {FAINT}; }}"
+    yield f"{package_files('policyspace.report').joinpath('results_page.css').read_text('utf-8')}</style>"
     yield "</head><body><main>"
     yield f'<header><p class="over">policyspace {escape(results["version"])}</p><h1>{escape(title)}</h1>'
     yield f'<p class="lead">{_lead(experiments, published)}</p>{_other(link, published)}</header>'
