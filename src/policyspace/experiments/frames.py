@@ -36,9 +36,9 @@ def means(frame: pl.DataFrame, column: str, *by: str) -> dict[Any, Mean]:
     return {key: mean_of(own[column].to_list()) for key, own in groups(frame.drop_nulls(column), *by).items()}
 
 
-def rates(frame: pl.DataFrame, column: str, *by: str, nominal: float = 1.0) -> dict[Any, Rate]:
+def rates(frame: pl.DataFrame, column: str, *by: str) -> dict[Any, Rate]:
     """How often a column is true, in every group."""
-    return {key: Rate(int(own[column].sum()), len(own), "", nominal) for key, own in groups(frame, *by).items()}
+    return {key: Rate(int(own[column].sum()), len(own)) for key, own in groups(frame, *by).items()}
 
 
 def paired(frame: pl.DataFrame, column: str, way: str, one: Any, other: Any, *by: str) -> pl.DataFrame:
