@@ -11,16 +11,15 @@ from policyspace.experiments.calibration_panels import Measured, measured_tests
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell, Store
 from policyspace.experiments.runner import run_cells
+from policyspace.table import Table
 
-HEAD = [
-    "| scenario | test | runs | type-I error (nominal .05, 95 %) | power | seconds a run |",
-    "|---|---|---|---|---|---|",
-]
+COLUMNS = ("scenario", "test", "runs", "type-I error (nominal .05, 95 %)", "power", "seconds a run")
 TABLE = Path(__file__).parent.parent / "docs" / "calibration-table.md"
 
 
-def row(scenario: str, test: str, found: Measured) -> str:
-    return f"| {scenario} | {test} | {found.rate.num_runs} | {found.rate.words} | {found.power:.2f} | {found.seconds:.2f} |"
+def row(scenario: str, test: str, found: Measured) -> tuple[str, ...]:
+    rate = found.rate
+    return scenario, test, str(rate.num_runs), rate.words, f"{found.power:.2f}", f"{found.seconds:.2f}"
 
 
 def main() -> None:
@@ -31,7 +30,7 @@ def main() -> None:
         keys = {cell.key for cell in wanted}
         own = [r for r in store.records("calibration") if Cell(r.experiment, r.setting).key in keys]
     rows = [row(scenario, test, found) for (scenario, test), found in measured_tests(own).items()]
-    TABLE.write_text("\n".join([*HEAD, *rows]) + "\n", encoding="utf-8")
+    TABLE.write_text(Table(COLUMNS, rows).markdown() + "\n", encoding="utf-8")
     print(f"Saved {TABLE}")
 
 

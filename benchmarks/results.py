@@ -11,6 +11,7 @@ from typing import Any
 
 from policyspace.experiments.results import OURS
 from policyspace.report.results_page import duration
+from policyspace.table import Table
 
 DOCS = Path(__file__).parent.parent / "docs" / "results"
 HEAD = """# Results
@@ -22,17 +23,18 @@ leaves the same as one self-contained page ([how](../reproduce.md)). All digits:
 
 def summary(experiments: dict[str, Any]) -> list[str]:
     """One line an experiment: what came out, and what it cost."""
-    lines = ["| experiment | what holds | on the clock | computing | the authors' code |", "|---|---|---|---|---|"]
+    rows = []
     for name, entry in experiments.items():
         verdicts = ", ".join(dict.fromkeys(panel["verdict"] for panel in entry["panels"]))
         clock, authors = entry["seconds_on_the_clock"], entry["authors_hours"]
         times = [duration(clock) if clock else "–", duration(entry["seconds_of_computing"])]
         cells = [f"[{entry['title']}](#{name})", verdicts, *times, f"≈ {duration(3600 * authors)}" if authors else "–"]
-        lines.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
     clock = sum(entry["seconds_on_the_clock"] or 0.0 for entry in experiments.values())
     computing = sum(entry["seconds_of_computing"] for entry in experiments.values())
     authors = sum(entry["authors_hours"] or 0.0 for entry in experiments.values())
-    return [*lines, f"| all | | {duration(clock)} | {duration(computing)} | ≈ {duration(3600 * authors)} |", ""]
+    rows.append(["all", "", duration(clock), duration(computing), f"≈ {duration(3600 * authors)}"])
+    return [Table(("experiment", "what holds", "on the clock", "computing", "the authors' code"), rows).markdown(), ""]
 
 
 def section(name: str, entry: dict[str, Any]) -> list[str]:
@@ -42,8 +44,7 @@ def section(name: str, entry: dict[str, Any]) -> list[str]:
         if panel["figure"]:
             lines += [f"![{panel['title']}](figures/{panel['name']}.svg)", ""]
         if panel["rows"]:
-            rows = [panel["columns"], ["---"] * len(panel["columns"]), *panel["rows"]]
-            lines += [*("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows), ""]
+            lines += [Table(panel["columns"], panel["rows"]).markdown(), ""]
     return lines
 
 

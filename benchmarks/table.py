@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from policyspace.table import Table
+
 Row = tuple[str, str, str]
 
 
@@ -22,11 +24,7 @@ def clock(
 def show(title: str, rows: list[Row]) -> None:
     """Print the rows under a title."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    for name in ("what", "measured", "wanted"):
-        table.add_column(name)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=140).print(table)
+    table = Table(("what", "measured", "wanted"), rows)
+    shown = table.rich(broken=True, title=title, title_justify="left", header_style="bold", pad_edge=True)
+    Console(width=140).print(shown)

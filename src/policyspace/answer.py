@@ -7,6 +7,7 @@ from typing import Any
 
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit
+from policyspace.table import Table
 
 COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
 
@@ -127,6 +128,10 @@ class Identification:
         """Features are used, parameters are controlled."""
         return "used" if test.verdict == "controlled" and self.settings.get("about_features") else test.verdict
 
+    def table(self) -> Table:
+        """The rows under their columns."""
+        return Table(COLUMNS, self.rows())
+
     def _mark(self, test: GroupTest) -> str:
         """Where the truth is known, whether the verdict is right."""
         if self.truth is None:
@@ -168,19 +173,12 @@ class Identification:
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:
-        table = [COLUMNS, *self.rows()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
-        text = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-        text.insert(1, "  ".join("─" * width for width in widths))
-        return "\n".join([self.sentence, "", *text, "", *self.notes()])
+        return "\n".join([self.sentence, "", self.table().text(ruled=True), "", *self.notes()])
 
     def _repr_html_(self) -> str:
-        def row(cells: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag} style='text-align:left'>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
-
-        body = "".join(row(cells, "td") for cells in self.rows())
+        table = self.table().html(attributes=" style='text-align:left'")
         notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes())
-        return f"<p><b>{html.escape(self.sentence)}</b></p><table>{row(COLUMNS, 'th')}{body}</table>{notes}"
+        return f"<p><b>{html.escape(self.sentence)}</b></p>{table}{notes}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; numbers that JSON cannot hold (an infinite effect) become null."""

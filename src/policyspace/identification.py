@@ -18,7 +18,7 @@ from policyspace.inference.answering import answer_of
 from policyspace.inference.choice import TestName, choose, support_test
 from policyspace.inference.corrections import CORRECTIONS, Correction
 from policyspace.inference.model_check import check_model
-from policyspace.inference.rules import all_supports, one_at_a_time
+from policyspace.inference.rules import all_supports, one_at_a_time, unless_withheld
 from policyspace.policies import PolicySpace
 from policyspace.policies.network import NetworkGroups
 from policyspace.policies.spec import Policy, PolicySpec
@@ -138,7 +138,7 @@ def simplified_by(
     name, reason = choose(_fixed_by_penalty(test, likelihood.penalised), likelihood, demonstrations, check)
     likelihood = with_firth(likelihood) if name == "firth" else likelihood
     decider = support_test(name, likelihood, demonstrations, significance, seed)
-    verdicts = one_at_a_time(decider, significance, correction)
+    verdicts = unless_withheld(decider, significance, one_at_a_time(decider, significance, correction))
     settings = {"rule": "simplified", "significance": significance, "correction": correction, "test_reason": reason}
     return answer_of(demonstrations, likelihood, decider, verdicts, check(), settings)
 
@@ -164,7 +164,7 @@ def combinatorial(
         raise InputError(f"the paper's rule belongs to the test 'wilks', found '{name}': leave one of them out.")
     likelihood = with_firth(likelihood) if name == "firth" else likelihood
     decider = support_test(name, likelihood, demonstrations, significance, seed)
-    verdicts = all_supports(decider, significance, paper_rule)
+    verdicts = unless_withheld(decider, significance, all_supports(decider, significance, paper_rule))
     correction = "Bonferroni over all supports" if paper_rule else "closed testing"
     settings = {"rule": "combinatorial", "significance": significance, "correction": correction, "test_reason": reason}
     return answer_of(demonstrations, likelihood, decider, verdicts, check(), settings)

@@ -16,8 +16,8 @@ import pytest
 from rich.console import Console
 
 from policyspace.cli import main
-from policyspace.cli.reproduce import EXPERIMENTS
 from policyspace.cli.reproduce_progress import CellProgress, TimeLeft, described, distinguishing
+from policyspace.experiments.catalogue import EXPERIMENTS
 from policyspace.experiments.records import Cell, Store
 
 # Two experiments under names that the command knows; every process finds them, for Python runs this file as it starts.
@@ -51,7 +51,7 @@ KNOWN_EVERYWHERE = textwrap.dedent(
                           ("what", "number"), [("sum [of all]", str(total))], {"sum": total})]
 
         module.cells, module.run, module.analyse = cells, run, analyse
-        sys.modules[module.__name__] = module
+        sys.modules[f"policyspace.experiments.configuring_{name}"] = module
 
     make("gridworld", "A discrete world", 10)
     make("continuous_gridworld", "A continuous world", 1000)
@@ -72,7 +72,10 @@ def known_everywhere(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     monkeypatch.chdir(tmp_path)
-    for name in ("gridworld", "continuous_gridworld"):  # and this process, which gets back the true ones at the end
+    for name in (
+        "configuring_gridworld",
+        "configuring_continuous_gridworld",
+    ):  # and this process, which gets back the true ones at the end
         monkeypatch.setitem(sys.modules, f"policyspace.experiments.{name}", None)
     exec(KNOWN_EVERYWHERE, {})
 
@@ -204,7 +207,7 @@ def test_fresh_forgets_its_own_records_only(here):
     ("arguments", "sentence"),
     [
         (["gridwrold"], "unknown experiment 'gridwrold': did you mean 'gridworld'?"),
-        (["gridworld", "zzz"], f"unknown experiment 'zzz': valid names are '{EXPERIMENTS[0]}'"),
+        (["gridworld", "zzz"], f"unknown experiment 'zzz': valid names are '{next(iter(EXPERIMENTS))}'"),
         (["gridworld", "--dask", "tcp://127.0.0.1:9", "--jobs", "2"], "found it together with --dask: leave one out."),
         (["gridworld", "--runs", "0"], "--runs"),
     ],

@@ -6,11 +6,14 @@ import textwrap
 
 import pytest
 
+from policyspace.experiments.catalogue import EXPERIMENTS
+
 KNOWN_EVERYWHERE = textwrap.dedent(
     """
     import os, signal, sys, time
     from pathlib import Path
     from types import ModuleType
+    from policyspace.experiments.catalogue import EXPERIMENTS
 
     squares = ModuleType("policyspace.experiments.squares")
 
@@ -54,6 +57,7 @@ KNOWN_EVERYWHERE = textwrap.dedent(
 
     squares.run = run
     sys.modules["policyspace.experiments.squares"] = squares
+    EXPERIMENTS["squares"] = "squares"
     """
 )
 
@@ -68,3 +72,4 @@ def known_everywhere(tmp_path, monkeypatch):
     exec(KNOWN_EVERYWHERE, {})
     yield
     sys.modules.pop("policyspace.experiments.squares", None)
+    EXPERIMENTS.pop("squares", None)

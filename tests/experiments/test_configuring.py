@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from policyspace.experiments import continuous_gridworld, gridworld
+from policyspace.experiments import configuring_continuous_gridworld as continuous_gridworld
+from policyspace.experiments import configuring_gridworld as gridworld
 from policyspace.experiments.configured_run import error_rates, run
 from policyspace.experiments.configuring import COMPARED
-from policyspace.experiments.configuring_panels import at_totals, by_episodes, panels, summarise
+from policyspace.experiments.configuring_panels import agents, at_totals, by_episodes, panels, summaries
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 
 
 def record(part, design, episodes, seed, missed, wrong=0.0, any_false=False, rounds=1):
@@ -65,12 +66,12 @@ def test_a_summary_is_mean_and_interval_and_leaves_out_who_has_no_such_unit():
     records += [record("totals", "none", 40, 4, None)] + [
         record("totals", "uniform", 40, i, 0.0, 0.5, True) for i in (0, 1)
     ]
-    none, uniform = summarise(records, "budget")
-    assert (none.design, none.num_agents, none.num_with_false) == ("none", 5, 0)
-    assert none.false_negative_rate.value == 0.25
-    assert none.false_negative_rate.margin == pytest.approx(t.ppf(0.975, 3) * np.std(values, ddof=1) / 2)
-    assert (uniform.false_positive_rate.value, uniform.num_with_false) == (0.5, 2)
-    assert none.row[:3] == ("no configuration", "40", "5")
+    none, uniform = summaries(agents(records, "budget"))
+    assert (none["design"], none["agents"], none["agents_with_a_false_selection"]) == ("none", 5, 0)
+    assert none["false_negative_rate"].value == 0.25
+    assert none["false_negative_rate"].margin == pytest.approx(t.ppf(0.975, 3) * np.std(values, ddof=1) / 2)
+    assert (uniform["false_positive_rate"].value, uniform["agents_with_a_false_selection"]) == (0.5, 2)
+    assert at_totals("gridworld", "Grid", records).rows[0][:3] == ("no configuration", "40", "5")
 
 
 @pytest.mark.parametrize(

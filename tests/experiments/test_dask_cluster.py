@@ -65,7 +65,7 @@ def test_one_of_two_workers_is_killed_and_the_records_are_the_same(tmp_path, sch
 
     with DaskCluster(scheduler[0]) as cluster, Store(tmp_path / "cluster.sqlite") as store:
         assert cluster.num_threads == 2
-        run_cells(cells, store, finished=finished, road=cluster.run)
+        run_cells(cells, store, finished=finished, executor=cluster.executor)
         assert cluster.num_threads == 1, "it was really killed"
         assert store.missing(cells) == []
         found = plain(store)
@@ -80,8 +80,8 @@ def test_one_of_two_workers_is_killed_and_the_records_are_the_same(tmp_path, sch
 def test_what_goes_wrong_on_a_worker_is_told_here(tmp_path, scheduler, workers):
     with DaskCluster(scheduler[0]) as cluster, Store(tmp_path / "records.sqlite") as store:
         with pytest.raises(InputError, match="expected a better number"):
-            run_cells([Cell("squares", {"number": 1, "fails": "input", "seed": 0})], store, road=cluster.run)
-        run_cells([Cell("squares", {"threads": True, "seed": 0})], store, road=cluster.run)
+            run_cells([Cell("squares", {"number": 1, "fails": "input", "seed": 0})], store, executor=cluster.executor)
+        run_cells([Cell("squares", {"threads": True, "seed": 0})], store, executor=cluster.executor)
         found = store.records("squares")[0].result
     assert set(found["blas"]) == {1}
     assert found["xla"] == 1
@@ -100,7 +100,7 @@ def test_a_scheduler_that_goes_leaves_what_has_finished(tmp_path, scheduler, wor
             pytest.raises(InputError, match="the scheduler has gone: what has finished is kept"),
             DaskCluster(address) as cluster,
         ):
-            run_cells(cells, store, finished=finished, road=cluster.run)
+            run_cells(cells, store, finished=finished, executor=cluster.executor)
         assert time.monotonic() - start < 60
         assert 1 <= len(store.records("squares")) < 20
 

@@ -6,11 +6,12 @@ from sklearn.linear_model import LogisticRegression
 
 from policyspace.experiments import imitation, imitation_panels
 from policyspace.experiments.configured_run import world_and_space
+from policyspace.experiments.frames import differences, means
 from policyspace.experiments.imitators import Counts, adam, divergence, in_gauge, lasso, ridge
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.policies.jax_setup import jax
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 from policyspace.worlds.agents import learn
 
 NAMES = tuple(imitation_panels.LABELS)
@@ -120,8 +121,9 @@ def records(conf, plain, ridge_error=5.0):
 
 def test_means_and_paired_differences():
     found = records(conf=(4.0, 3.0), plain=(6.0, 6.0))
-    assert imitation_panels.means(found, "error")[10]["plain"].value == pytest.approx(6.1)
-    difference = imitation_panels.differences(found, "error", "conf", "plain")[100]
+    frame = imitation_panels.imitated(found)
+    assert means(frame, "error", "episodes", "imitator")[10, "plain"].value == pytest.approx(6.1)
+    difference = differences(frame, "error", "imitator", "conf", "plain", "episodes")[100]
     assert difference.value == pytest.approx(-2.99)
     assert difference.margin < 0.03  # what the agents share cancels
 

@@ -1,6 +1,7 @@
 """The curve over putters: its analysis on curves whose best putter is known."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import t
 
@@ -9,7 +10,7 @@ from policyspace.experiments.minigolf_curve import AGENTS, LENGTHS, analyse, cur
 from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 
 
 def records(best, curvature=0.05, noise=0.01, runs=6, deviation=OURS):
@@ -49,7 +50,8 @@ def test_a_flat_curve_contradicts_nothing_and_a_noisy_one_says_nothing():
 
 def test_the_shortfall_is_a_paired_mean_with_students_interval_for_all_putters():
     returns = np.array([[0.0, -1.0, -9.0], [0.0, -2.0, -9.0], [0.5, -1.0, -9.0]])
-    found = shortfall([1.0, 2.0, 3.0], returns, 2.0)
+    runs = [{"seed": i, "length": j + 1.0, "return": returns[i, j]} for i in range(3) for j in range(3)]
+    found = shortfall(pl.DataFrame(runs), 2.0)
     differences = [1.0, 2.0, 1.5]
     assert found.value == pytest.approx(1.5)
     assert found.margin == pytest.approx(t.ppf(1 - 0.05 / 2 / 2, 2) * np.std(differences, ddof=1) / np.sqrt(3))

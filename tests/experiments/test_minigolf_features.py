@@ -4,11 +4,21 @@ import pytest
 from scipy.stats import binom
 
 from policyspace.experiments import minigolf_features
-from policyspace.experiments.minigolf_features import EPISODES, RUNS, TOTALS, TOTALS_RUNS, cells, run
-from policyspace.experiments.minigolf_features_panels import analyse, counts, gains, judge
+from policyspace.experiments.minigolf_features import (
+    EPISODES,
+    RUNS,
+    TOTALS,
+    TOTALS_RUNS,
+    analyse,
+    cells,
+    counts,
+    gains,
+    judge,
+    run,
+)
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 
 
 def record(design, seed, truth, selected, n=10):
@@ -42,6 +52,13 @@ def test_gains_are_the_sign_test_on_the_same_agents():
         r for s in (50, 51) for r in (record("none", s, ["sqrt_x"], ["sqrt_x"]), record("paper", s, ["sqrt_x"], []))
     ]
     assert gains(mixed, "paper")[10, "sqrt_x"] == (5, 2, pytest.approx(binom.sf(4, 7, 0.5)))
+
+
+def test_agents_that_own_nothing_show_nothing():
+    found = [record(design, seed, [], []) for design in ("none", "paper") for seed in range(3)]
+    assert gains(found, "paper") == {} and counts(found, owned=True) == {}
+    (panel,) = analyse(found)
+    assert panel.verdict == "does not hold" and {row[3] for row in panel.rows} == {""}
 
 
 @pytest.mark.parametrize(

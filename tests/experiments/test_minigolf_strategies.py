@@ -5,10 +5,10 @@ import pytest
 
 from policyspace.experiments import minigolf_strategies
 from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
-from policyspace.experiments.minigolf_strategies import RUNS, STRATEGIES, analyse, cells, judge, returns_of, run
+from policyspace.experiments.minigolf_strategies import RUNS, STRATEGIES, analyse, cells, judge, outcomes, run
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 from policyspace.worlds.minigolf import AGENT_A2
 
 LENGTHS = {"uniform": 8.0, "full": 5.0, "identified": 2.0, "oracle": 2.0}
@@ -44,12 +44,12 @@ def records(means, noise=0.2, runs=30, deviation=OURS, selected=AGENT_A2):
 )
 def test_both_halves_of_the_claim_count(identified, full, verdict):
     means = {"uniform": -9.0, "full": full, "identified": identified, "oracle": -4.0}
-    assert judge(returns_of(records(means)))[0] == verdict
+    assert judge(outcomes(records(means)))[0] == verdict
 
 
 def test_a_difference_that_is_significant_but_small_is_comparable():
     means = {"uniform": -9.0, "full": -6.0, "identified": -4.1, "oracle": -4.0}
-    assert judge(returns_of(records(means, noise=0.01)))[0] == "holds"
+    assert judge(outcomes(records(means, noise=0.01)))[0] == "holds"
 
 
 def test_a_panel_for_each_deviation_with_means_and_putters(tmp_path):

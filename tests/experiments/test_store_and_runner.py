@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from policyspace.errors import InputError
+from policyspace.experiments.catalogue import EXPERIMENTS
 from policyspace.experiments.records import Cell, Store
 from policyspace.experiments.runner import run_cells
 
@@ -24,6 +25,7 @@ SCRIPT = textwrap.dedent(
     """
     import sys, time
     from types import ModuleType
+    from policyspace.experiments.catalogue import EXPERIMENTS
     from policyspace.experiments.runner import run_cells
     from policyspace.experiments.records import Cell, Store
 
@@ -33,6 +35,7 @@ SCRIPT = textwrap.dedent(
         return {"square": setting["number"] ** 2}
     squares.run = run
     sys.modules["policyspace.experiments.squares"] = squares
+    EXPERIMENTS["squares"] = "squares"
     with Store(sys.argv[1]) as store:
         print("ready", flush=True)
         run_cells([Cell("squares", {"number": n, "seed": 0}) for n in range(40)], store)
@@ -53,6 +56,7 @@ def squares(monkeypatch):
 
     module.run = run
     monkeypatch.setitem(sys.modules, "policyspace.experiments.squares", module)
+    monkeypatch.setitem(EXPERIMENTS, "squares", "squares")
     return calls
 
 
@@ -142,7 +146,7 @@ def test_several_workers_give_the_same_records(tmp_path, known_everywhere):
     told = []
     for jobs in (1, 3):
         with Store(tmp_path / f"{jobs}.sqlite") as store:
-            run_cells(cells, store, jobs, told=told.append)
+            run_cells(cells, store, jobs, report=told.append)
     assert results(tmp_path / "1.sqlite") == results(tmp_path / "3.sqlite")
     assert len(results(tmp_path / "3.sqlite")) == 12
     assert told == []
@@ -168,7 +172,7 @@ def test_a_killed_worker_costs_one_cell_and_one_sentence(tmp_path, known_everywh
     cells = [Cell("squares", {"number": n, "seed": 0} | ({"lethal": str(lethal)} if n == 3 else {})) for n in range(8)]
     told = []
     with Store(tmp_path / "records.sqlite") as store:
-        run_cells(cells, store, 2, told=told.append)
+        run_cells(cells, store, 2, report=told.append)
         assert store.missing(cells) == []
     assert {s["number"]: r["square"] for s, r in results(tmp_path / "records.sqlite")} == {n: n * n for n in range(8)}
     assert told == ["A worker was killed while it ran squares; another one runs that cell again."] * 2

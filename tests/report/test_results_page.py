@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from policyspace.experiments.catalogue import EXPERIMENTS
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Record
 from policyspace.experiments.results import Results
@@ -164,6 +165,7 @@ def fakes():
         module = ModuleType(f"policyspace.experiments.{name}")
         module.TITLE, module.AUTHORS_HOURS, module.analyse = title, hours, panels
         monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(EXPERIMENTS, name.replace("_", "-"), name)
     yield
     monkeypatch.undo()
 

@@ -8,9 +8,9 @@ from PIL import Image
 
 from policyspace.errors import InputError
 from policyspace.report.configuration_words import chances, words
-from policyspace.report.gridworld_rounds import AGENT, GOAL
 from policyspace.report.rounds_film import film_rounds
-from policyspace.report.rounds_picture import MOST_ROUNDS, Story, chosen, draw_rounds, plot_rounds
+from policyspace.report.rounds_picture import MOST_ROUNDS, Story, draw_rounds, most_telling, plot_rounds
+from policyspace.report.style import AGENT, GOAL
 from policyspace.study.round_record import RoundRecord, same_configuration
 from policyspace.worlds import make_world
 
@@ -112,10 +112,12 @@ def test_a_long_story_keeps_its_first_its_last_and_what_fell():
     falling = [[] for _ in range(30)]
     falling[11], falling[20] = ["row_1"], ["row_2", "row_3"]
     told = story("gridworld", falling, vary=0.0)
-    shown = [r.number for r in chosen(told.rounds)]
+    shown = [r.number for r in most_telling(told.rounds)]
     assert len(shown) == MOST_ROUNDS and {0, 11, 20, 29} <= set(shown) and shown == sorted(shown)
     assert len(draw_rounds(told).axes) == 2 * MOST_ROUNDS
-    assert [r.number for r in chosen(told.rounds, 4)] == [0, 11, 20, 29] and len(chosen(told.rounds, 24)) == 24
+    assert [r.number for r in most_telling(told.rounds, 4)] == [0, 11, 20, 29] and len(
+        most_telling(told.rounds, 24)
+    ) == 24
 
 
 def test_the_verdict_counts_against_the_truth():

@@ -16,7 +16,7 @@ def demo(
     from policyspace.cli.identify import show
     from policyspace.data.demo_log import SEED, STORY, load
     from policyspace.identification import identify
-    from policyspace.report.evidence import plot_evidence
+    from policyspace.report.evidence_picture import plot_evidence
 
     data = load()
     try:

@@ -97,7 +97,7 @@ def identify(
         seed=seed,
     )
     if plot is not None:
-        from policyspace.report.evidence import plot_evidence
+        from policyspace.report.evidence_picture import plot_evidence
 
         plot_evidence(result, plot)
     if json is not None:
@@ -122,22 +122,8 @@ def _check_follow(follow: bool, wait: float | None, budget: int | None, others: 
 
 def show(result: "Identification") -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from policyspace.cli import screen
 
-    from policyspace.answer import COLUMNS
-
-    console = Console(highlight=False)
-    console.print(result.sentence, style="bold", markup=False, soft_wrap=True)
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for name in COLUMNS:
-        table.add_column(name, justify="right" if name in ("λ", "df", "p", "adjusted p") else "left", no_wrap=True)
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
-    for test, row in zip(result.tests, result.rows(), strict=True):
-        table.add_row(*map(Text, row), style=colours[test.verdict])  # as text: in a name, [brake] is no markup
-    # A number is never cut short: a narrow window wraps the line instead.
-    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
-    Console(highlight=False, width=max(console.width, needed)).print(table)
-    for note in result.notes():
-        console.print(note, style="yellow" if note.startswith("Warning") else None, markup=False, soft_wrap=True)
+    styles = [colours[test.verdict] for test in result.tests]
+    screen.show(result.sentence, result.table(), result.notes(), ("λ", "df", "p", "adjusted p"), styles)

@@ -237,7 +237,7 @@ def _matrix(text: str) -> Any:
 def check_targets(picture: Path | None, json_target: str | None) -> None:
     """Say before the work that its results could not be saved."""
     if picture is not None:
-        from policyspace.report.evidence import format_of
+        from policyspace.report.style import format_of
 
         format_of(picture)
     for target in (picture, None if json_target == "-" else json_target):

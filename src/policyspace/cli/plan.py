@@ -1,12 +1,11 @@
 """`policyspace plan`: how many more episodes?"""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli import options, screen
 
 
 @options.with_source
@@ -42,7 +41,6 @@ def plan(
     And what the pilot can already exclude: the smallest effect that would have shown, and a bound for every weight.
     """
     from policyspace.planning import Aim, pilot, plan_likelihood
-    from policyspace.planning.sentences import COLUMNS
 
     options.check_targets(plot, json)
     likelihood, demonstrations = pilot(source.read(), policy=source.spec)
@@ -55,26 +53,8 @@ def plan(
     if json is not None:
         options.write_json(result.to_json(), json)
     if json != "-":
-        show(result.sentence, COLUMNS, result.rows(), result.notes())
+        table = result.table()
+        screen.show(result.sentence, table, result.notes(), right=table.columns[1:])
         for path in [plot, json]:
             if path is not None:
                 typer.echo(f"Saved {path}")
-
-
-def show(sentence: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-    """A sentence, a table and notes on the screen; a number is never cut short, a narrow window wraps the line."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    console.print(sentence, style="bold", markup=False, soft_wrap=True)
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
-    Console(highlight=False, width=max(console.width, needed)).print(table)
-    for note in notes:
-        console.print(note, style="yellow" if note.startswith("Warning") else None, markup=False, soft_wrap=True)

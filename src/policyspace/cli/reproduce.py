@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.errors import InputError, nearest
+from policyspace.experiments.catalogue import EXPERIMENTS, experiment_module
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,17 +17,6 @@ if TYPE_CHECKING:
     from policyspace.experiments.records import Cell, Store
     from policyspace.experiments.results import Results
 
-EXPERIMENTS = (
-    "gridworld",
-    "continuous-gridworld",
-    "minigolf-curve",
-    "minigolf-strategies",
-    "minigolf-features",
-    "car",
-    "imitation",
-    "calibration",
-    "theory",
-)
 INTERRUPTED = 130
 LOG_WIDTH = 160
 """Of lines in a file, where no terminal says how wide they may be."""
@@ -69,13 +59,13 @@ def reproduce(
 
     if dask is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine, found it together with --dask: leave one out.")
-    chosen = _chosen(names or ["all"])
+    wanted = _in_order(names or ["all"])
     os.environ.update(ONE_THREAD)  # before NumPy and JAX are loaded: with one job this process is the worker
     scale = Scale(runs, quick, as_published)
-    results = Results(out, scale, EXPERIMENTS)
+    results = Results(out, scale, tuple(EXPERIMENTS))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
     with Store(out / "records.sqlite") as store:
-        cells = _cells(chosen, results)
+        cells = _cells(wanted, results)
         if not resume:
             store.forget([cell for own in cells.values() for cell in own])
         _tell_of_other_code(cells, store, console)
@@ -121,7 +111,7 @@ def _run(
                     _show(console, panels, results, cell.experiment)
 
             queue = [cell for own in cells.values() for cell in own]
-            run_cells(queue, store, jobs, finished, console.print, None if cluster is None else cluster.run)
+            run_cells(queue, store, jobs, finished, console.print, None if cluster is None else cluster.executor)
 
 
 def _tell_of_other_code(cells: "dict[str, list[Cell]]", store: "Store", console: "Console") -> None:
@@ -140,7 +130,6 @@ def _tell_of_other_code(cells: "dict[str, list[Cell]]", store: "Store", console:
 
 def _show(console: "Console", panels: "list[Panel]", results: "Results", name: str) -> None:
     """The numbers and verdicts of an experiment."""
-    from rich.table import Table
     from rich.text import Text
 
     styles = {"holds": "green", "holds partly": "yellow", "does not hold": "red", "our own": "dim"}
@@ -151,19 +140,12 @@ def _show(console: "Console", panels: "list[Panel]", results: "Results", name: s
         console.print(Text(f"{asked}: {panel.claim}"))
         console.print(Text(panel.verdict, style=styles[panel.verdict]) + Text(f": {panel.why}", style="default"))
         if panel.rows:
-            table = Table(box=None, pad_edge=False)
-            for column in panel.columns:
-                table.add_column(Text(column), overflow="fold")
-            for row in panel.rows:
-                table.add_row(*(Text(cell) for cell in row))
-            console.print(table)
+            console.print(panel.table.rich(broken=True))
     console.print(Text(f"\n{name} is on {results.folder / results.files.page}", style="dim"), soft_wrap=True)
 
 
-def _cells(chosen: list[str], results: "Results") -> "dict[str, list[Cell]]":
-    from policyspace.experiments.one_cell import experiment_module
-
-    return {name: experiment_module(name).cells(results.scale) for name in chosen}
+def _cells(wanted: list[str], results: "Results") -> "dict[str, list[Cell]]":
+    return {name: experiment_module(name).cells(results.scale) for name in wanted}
 
 
 def _cores() -> int:
@@ -171,7 +153,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _chosen(names: list[str]) -> list[str]:
+def _in_order(names: list[str]) -> list[str]:
     """In the order of the paper, whatever order they were named in."""
     for name in names:
         if name != "all" and name not in EXPERIMENTS:

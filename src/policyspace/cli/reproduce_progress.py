@@ -34,7 +34,7 @@ class CellProgress:
             self._say(f"{self._done} of {self._total} cells are there already.")
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task(self._words(), total=self._total, completed=self._done)
+            self._task = self._bar.add_task(self._time_left(), total=self._total, completed=self._done)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -48,12 +48,12 @@ class CellProgress:
         self._time.done(cell)
         line = " ".join([cell.experiment, *described(cell, self._telling[cell.experiment])]) + f": {seconds:.1f} s"
         if self._bar is None:
-            self._say(f"{line} ({self._done}/{self._total}, {self._words()})")
+            self._say(f"{line} ({self._done}/{self._total}, {self._time_left()})")
         else:
             self._say(line)
-            self._bar.update(self._task, completed=self._done, description=self._words())
+            self._bar.update(self._task, completed=self._done, description=self._time_left())
 
-    def _words(self) -> str:
+    def _time_left(self) -> str:
         seconds = self._time.seconds()
         if seconds is None:
             return "time left not known yet"

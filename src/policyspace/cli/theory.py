@@ -2,7 +2,8 @@
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli import options, screen
+from policyspace.table import Table
 
 
 @options.with_source
@@ -11,7 +12,6 @@ def theory(source: options.Source, significance: options.Significance = 0.05, js
 
     They are worst-case bounds, and loose: beside each stands what asymptotics say of the same thing.
     """
-    from policyspace.cli.plan import show
     from policyspace.theory import assess
     from policyspace.theory.statements import COLUMNS, assessment_notes
 
@@ -20,6 +20,7 @@ def theory(source: options.Source, significance: options.Significance = 0.05, js
     if json is not None:
         options.write_json(result.to_json(), json)
     if json != "-":
-        show(result.sentence, COLUMNS, result.rows(), assessment_notes(result))
+        table = Table(COLUMNS, result.rows())
+        screen.show(result.sentence, table, assessment_notes(result), right=COLUMNS[1:])
         if json is not None:
             typer.echo(f"Saved {json}")

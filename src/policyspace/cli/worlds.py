@@ -7,6 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from policyspace.cli import options
+from policyspace.table import Table
+
+COLUMNS = ("configuration", "low", "high", "default", "what it is")
 
 
 def worlds(
@@ -55,7 +58,6 @@ def _show(told: list[dict[str, Any]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
 
     console = Console()
     for world in told:
@@ -68,12 +70,17 @@ def _show(told: list[dict[str, Any]]) -> None:
         )
         console.print(f"actions   {', '.join(world['actions'])} ({kind})")
         console.print(f"features  {_runs(world['features'])}", highlight=False)
-        table = Table("configuration", "low", "high", "default", "what it is", box=box.SIMPLE, pad_edge=False)
-        for parameter in world["configuration"]:
-            size = "".join(f"[{count}]" for count in parameter["shape"])
-            bounds = (f"{parameter['low']:g}", f"{parameter['high']:g}", _default(parameter["default"]))
-            table.add_row(escape(parameter["name"] + size), *bounds, parameter["description"])
-        console.print(table)
+        rows = [
+            (
+                p["name"] + "".join(f"[{count}]" for count in p["shape"]),
+                f"{p['low']:g}",
+                f"{p['high']:g}",
+                _default(p["default"]),
+                p["description"],
+            )
+            for p in world["configuration"]
+        ]
+        console.print(Table(COLUMNS, rows).rich(broken=True, box=box.SIMPLE))
 
 
 def _runs(names: list[str]) -> str:

@@ -26,35 +26,30 @@ AUTHORS_HOURS = None
 SIGNIFICANCE = 0.05
 
 TESTS = {
-    ("linear", "wilks"): (10, 100),
-    ("linear", "bootstrap"): (8, 10),
-    ("linear", "universal"): (4, 50),
-    ("linear", "eprocess"): (2, 50),
-    ("linear", "mixture"): (4, 100),
-    ("linear-long", "wilks"): (2, 100),
-    ("linear-long", "universal"): (2, 100),
-    ("linear-long", "eprocess"): (3, 20),
-    ("linear-long", "mixture"): (2, 100),
-    ("separated", "wilks"): (4, 100),
-    ("separated", "firth"): (2, 100),
-    ("separated", "bootstrap"): (4, 10),
-    ("separated", "universal"): (4, 50),
-    ("separated", "eprocess"): (2, 50),
-    ("peeking", "wilks"): (4, 20),
-    ("peeking", "mixture"): (4, 20),
-    ("peeking", "eprocess"): (4, 20),
-    ("network", "wilks"): (6, 5),
-    ("network", "universal"): (4, 5),
-    ("network", "bootstrap"): (7, 2),
+    "linear": {
+        "wilks": (10, 100),
+        "bootstrap": (8, 10),
+        "universal": (4, 50),
+        "eprocess": (2, 50),
+        "mixture": (4, 100),
+    },
+    "linear-long": {"wilks": (2, 100), "universal": (2, 100), "eprocess": (3, 20), "mixture": (2, 100)},
+    "separated": {
+        "wilks": (4, 100),
+        "firth": (2, 100),
+        "bootstrap": (4, 10),
+        "universal": (4, 50),
+        "eprocess": (2, 50),
+    },
+    "peeking": {"wilks": (4, 20), "mixture": (4, 20), "eprocess": (4, 20)},
+    "network": {"wilks": (6, 5), "universal": (4, 5), "bootstrap": (7, 2)},
 }
-"""How many cells of how many data sets: a cell takes at most half a minute."""
+"""How many cells of how many data sets, by scenario and test: a cell takes at most half a minute."""
 
 QUICK_TESTS = {
-    ("linear", "wilks"): (1, 50),
-    ("separated", "wilks"): (1, 20),
-    ("separated", "firth"): (1, 20),
-    ("peeking", "wilks"): (1, 4),
-    ("peeking", "eprocess"): (1, 4),
+    "linear": {"wilks": (1, 50)},
+    "separated": {"wilks": (1, 20), "firth": (1, 20)},
+    "peeking": {"wilks": (1, 4), "eprocess": (1, 4)},
 }
 
 RULES: dict[str, dict[str, Any]] = {
@@ -67,7 +62,7 @@ RULES: dict[str, dict[str, Any]] = {
     "combinatorial, united": {"rule": "combinatorial", "num_rounds": 10, "paper_rule": False},
     "combinatorial, united, paper": {"rule": "combinatorial", "num_rounds": 10, "paper_rule": True},
 }
-"""One look, and ten: the first and N_conf = 3 for each of the three features that the agent does not control."""
+"""One round, and ten: the first and N_conf = 3 for each of the three features that the agent does not control."""
 
 BOLTZMANN_WEIGHTS = np.array([[0.2, 0.8, -0.4, 0.0], [-0.1, 0.3, 0.5, 0.0], [0.0, -0.6, 0.2, 0.0]])
 BOLTZMANN_PAIRS = 400
@@ -79,7 +74,8 @@ def cells(scale: Scale) -> list[Cell]:
     times = scale.num_runs(RUNS, 1)
     settings: list[tuple[dict[str, Any], int]] = [
         ({"kind": "test", "scenario": scenario, "test": test, "num_runs": size}, batches)
-        for (scenario, test), (batches, size) in (QUICK_TESTS if scale.quick else TESTS).items()
+        for scenario, tests in (QUICK_TESTS if scale.quick else TESTS).items()
+        for test, (batches, size) in tests.items()
     ]
     for policy in ("boltzmann", "gaussian"):
         batches, size = (1, 50) if scale.quick else (5, 400)
@@ -119,21 +115,14 @@ def _rule(setting: dict[str, Any]) -> dict[str, Any]:
     truth, errors, found, exact = set(scenario.controlled), 0, 0, 0
     for r in range(setting["num_runs"]):
         rng = np.random.default_rng([setting["seed"], r])
-        ledger = Ledger(
-            scenario.draw(rng)[0],
-            setting["rule"],
-            setting["significance"],
-            setting["num_rounds"],
-            setting["paper_rule"],
-        )
-        for _ in range(setting["num_rounds"]):
+        space, level, rounds = scenario.draw(rng)[0], setting["significance"], setting["num_rounds"]
+        ledger = Ledger(space, setting["rule"], level, rounds, setting["paper_rule"])
+        for _ in range(rounds):
             ledger.take(scenario.draw(rng)[1])
         selected = set(ledger.selected)
-        errors, found, exact = (
-            errors + bool(selected - truth),
-            found + len(selected & truth),
-            exact + (selected == truth),
-        )
+        errors += bool(selected - truth)
+        found += len(selected & truth)
+        exact += selected == truth
     return {"errors": errors, "power": found / (setting["num_runs"] * len(truth)), "exact": exact}
 
 
@@ -142,8 +131,8 @@ def _boltzmann_statistics(rng: np.random.Generator) -> list[tuple[str, float, in
     names, actions = ("x0", "x1", "x2"), ("up", "down", "left", "right")
     features = rng.normal(size=(BOLTZMANN_PAIRS, 3))
     by_feature = BoltzmannLinear(names, actions)
-    chosen = by_feature.sample(rng, BOLTZMANN_WEIGHTS.ravel(), features)
-    data = Demonstrations(features, chosen, names, actions)
+    actions_taken = by_feature.sample(rng, BOLTZMANN_WEIGHTS.ravel(), features)
+    data = Demonstrations(features, actions_taken, names, actions)
     by_weight = BoltzmannLinear(names, actions, groups="parameter")
     feature = _statistic(by_feature, data, next(i for i, g in enumerate(by_feature.groups) if g.name == "x2"))
     weight = _statistic(by_weight, data, next(i for i, g in enumerate(by_weight.groups) if g.indices == (3,)))

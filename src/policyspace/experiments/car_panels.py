@@ -1,24 +1,29 @@
 """Records of the car → how often each rule finds the owned sensors, and how often it names one that is not owned."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
+from policyspace.experiments.frames import rates, tidy
 from policyspace.experiments.panel import Panel, Verdict
-from policyspace.experiments.rates import Share
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Mean, Rate
+from policyspace.report.plots import draw_whiskers, legend, logarithmic
+from policyspace.report.style import AMBER, BLUE, DASHED, GREEN, INK, PURPLE, RED, new_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WAYS = {
-    ("rule_1", "wilks"): ("Rule 1 (combinatorial), χ²", "#c0392b", "o-"),
-    ("rule_2", "wilks"): ("Rule 2 (simplified), χ²", "#d98e04", "s-"),
-    ("rule_1", "universal"): ("Rule 1, universal inference", "#0b6e4f", "o-"),
-    ("rule_2", "universal"): ("Rule 2, universal inference", "#2f80c2", "s-"),
+    ("rule_1", "wilks"): ("Rule 1 (combinatorial), χ²", RED, "o-"),
+    ("rule_2", "wilks"): ("Rule 2 (simplified), χ²", AMBER, "s-"),
+    ("rule_1", "universal"): ("Rule 1, universal inference", GREEN, "o-"),
+    ("rule_2", "universal"): ("Rule 2, universal inference", BLUE, "s-"),
+    ("rule_1", "lean"): ("Rule 1, lean test", INK, "o-"),
+    ("rule_2", "lean"): ("Rule 2, lean test", PURPLE, "s-"),
 }
+BY = ("failed", "num_episodes", "rule", "test")
 FEW = 10
 """Drivers below which no verdict rests on anything."""
 
@@ -27,77 +32,50 @@ CLAIM = (
     "nearly all runs, while the simplified one may select a wrong set."
 )
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one rule by one test found over some drivers at one number of episodes."""
-
-    rule: str
-    test: str
-    num_episodes: int
-    failed: bool  # of the drivers that failed to learn, or of those that learned
-    correct: Share  # the owned set, and no other
-    among: Share  # the owned set, perhaps beside others (Rule 1)
-    false: Share  # a sensor that is not owned is said to be controlled
+Shares = dict[tuple[bool, int, str, str], Rate]
+"""How often something is so of drivers, in the order of BY."""
 
 
-def outcomes(records: Sequence[Record]) -> list[Outcome]:
-    """One a rule, test and number of episodes; drivers that learned first, then those that failed."""
-    found = []
-    for failed in (False, True):
-        own = [r for r in records if r.result["failed"] is failed]
-        for num_episodes in sorted({r.setting["num_episodes"] for r in own}):
-            at = [r.result for r in own if r.setting["num_episodes"] == num_episodes]
-            found += [
-                Outcome(rule, test, num_episodes, failed, *(_share(at, what, rule, test) for what in JUDGES))
-                for rule, test in WAYS
-            ]
-    return found
+def outcomes(records: list[Record]) -> pl.DataFrame:
+    """A row a driver, number of episodes, rule and test; drivers that learned first, then those that failed."""
+
+    def rows(record: Record) -> list[dict[str, Any]]:
+        owned = set(record.result["owned"])
+        settings = {"failed": record.result["failed"], "num_episodes": record.setting["num_episodes"]}
+        found = {way: _supports(record.result[way[1]][way[0]]) for way in WAYS}
+        return [
+            settings
+            | {
+                "rule": rule,
+                "test": test,
+                "correct": supports == [owned],  # the owned set, and no other
+                "among": owned in supports,  # perhaps beside others (Rule 1)
+                # What is in every support is said to be controlled.
+                "false": not set.intersection(*supports) <= owned,
+            }
+            for (rule, test), supports in found.items()
+        ]
+
+    return tidy(records, rows).sort("failed", "num_episodes", maintain_order=True)
 
 
-def _share(results: list[dict[str, Any]], judge: "Judge", rule: str, test: str) -> Share:
-    return Share(sum(judge(set(r["owned"]), _supports(r[test][rule])) for r in results), len(results))
+def _supports(answer: list[Any]) -> list[set[str]]:
+    """Rule 1 returns several supports, Rule 2 one."""
+    several = answer and isinstance(answer[0], list)
+    return [set(support) for support in answer] if several else [set(answer)]
 
 
-def _supports(said: list[Any]) -> list[set[str]]:
-    """Rule 1 says several supports, Rule 2 one."""
-    several = said and isinstance(said[0], list)
-    return [set(support) for support in said] if several else [set(said)]
-
-
-def _only(owned: set[str], supports: list[set[str]]) -> bool:
-    return supports == [owned]
-
-
-def _among(owned: set[str], supports: list[set[str]]) -> bool:
-    return owned in supports
-
-
-def _false(owned: set[str], supports: list[set[str]]) -> bool:
-    """What is in every support is said to be controlled."""
-    return not set.intersection(*supports) <= owned
-
-
-Judge = Callable[[set[str], list[set[str]]], bool]
-JUDGES: tuple[Judge, ...] = (_only, _among, _false)
-
-
-def analyse(records: Sequence[Record]) -> list[Panel]:
+def analyse(records: list[Record]) -> list[Panel]:
     """The paper's figure with both tests, and the errors behind it."""
     found = outcomes(records)
+    correct, among, false = (rates(found, what, *BY) for what in ("correct", "among", "false"))
     drivers = {r.setting["seed"]: r.result["failed"] for r in records}
-    noise = [r.result["wilks"]["restart_noise"] for r in records]
-    learned = [o for o in found if not o.failed] or found
-    last = [o for o in learned if o.num_episodes == max(o.num_episodes for o in learned)]
+    noise = float(np.median([r.result["wilks"]["restart_noise"] for r in records]))
     level = records[0].setting["significance"]
     counted = f"{sum(drivers.values())} of {len(drivers)} drivers failed to learn"
-    verdict, why = _verdict(last)
-    numbers = {
-        "num_drivers": len(drivers),
-        "num_failed": sum(drivers.values()),
-        "median_restart_noise": float(np.median(noise)),
-        "outcomes": [_plain(o) for o in found],
-    }
+    verdict, why = _verdict(*_last(correct))
+    plain = [_plain(key, correct[key], among[key], false[key]) for key in correct]
+    numbers = {"num_drivers": len(drivers), "num_failed": sum(drivers.values()), "median_restart_noise": noise}
     return [
         Panel(
             "car",
@@ -105,102 +83,111 @@ def analyse(records: Sequence[Record]) -> list[Panel]:
             CLAIM,
             verdict,
             f"{why} {counted}{', and are counted apart' if any(drivers.values()) else ''}.",
-            draw(found, "correct", "share of drivers identified exactly", None, counted),
+            draw(correct, "share of drivers identified exactly", None, counted),
             ("drivers", "rule and test", "episodes", "identified", "among those returned"),
-            [(_who(o), WAYS[o.rule, o.test][0], str(o.num_episodes), o.correct.words, o.among.words) for o in found],
-            numbers,
+            [(*_who(key, share), share.words, among[key].words) for key, share in correct.items()],
+            numbers | {"outcomes": plain},
         ),
         Panel(
             "car-false-selections",
             "Car: sensors said to be controlled that are not",
             f"How often does a rule name a sensor that the driver does not have, where at most δ = {level:g} is promised?",
             "our own",
-            _errors(last, float(np.median(noise))),
-            draw(found, "false", "share of drivers with a false selection", level, counted),
+            _errors(*_last(false), noise),
+            draw(false, "share of drivers with a false selection", level, counted),
             ("drivers", "rule and test", "episodes", "with a false selection"),
-            [(_who(o), WAYS[o.rule, o.test][0], str(o.num_episodes), o.false.words) for o in found],
-            {"outcomes": numbers["outcomes"], "significance": level},
+            [(*_who(key, share), share.words) for key, share in false.items()],
+            {"outcomes": plain, "significance": level},
         ),
-    ]  # fmt: skip
+    ]
 
 
-def _verdict(last: list[Outcome]) -> tuple[Verdict, str]:
+def _last(shares: Shares) -> tuple[int, dict[tuple[str, str], Rate]]:
+    """The largest number of episodes, and the shares there by rule and test; of drivers that learned, if any did."""
+    learned = {key: share for key, share in shares.items() if not key[0]} or shares
+    most = max(n for _, n, _, _ in learned)
+    return most, {(rule, test): share for (_, n, rule, test), share in learned.items() if n == most}
+
+
+def _verdict(num_episodes: int, last: dict[tuple[str, str], Rate]) -> tuple[Verdict, str]:
     """Does the combinatorial rule end near 1 (surely above 0.8), and above the simplified one, with the paper's χ²?"""
-    share = {(o.rule, o.test): o.correct for o in last}
-    first, second = share["rule_1", "wilks"], share["rule_2", "wilks"]
-    ours = share["rule_1", "universal"]
-    said = (
-        f"At {last[0].num_episodes} episodes, with the paper's χ², Rule 1 finds the owned set and no other for "
-        f"{first.words} of the drivers, Rule 2 for {second.words}; by universal inference Rule 1 does for {ours.words}."
+    first, second, ours = last["rule_1", "wilks"], last["rule_2", "wilks"], last["rule_1", "lean"]
+    universal = last["rule_1", "universal"]
+    words = (
+        f"At {num_episodes} episodes, with the paper's χ², Rule 1 finds the owned set and no other for "
+        f"{first.words} of the drivers, Rule 2 for {second.words}; by universal inference Rule 1 does for "
+        f"{universal.words}, by the lean test for {ours.words}."
     )
-    if first.interval[0] > 0.8 and first.value > second.value:
-        return "holds", said
-    better = first.interval[0] > second.interval[1]
-    if better or (ours.interval[0] > 0.8 and ours.interval[0] > first.interval[1]):
+    if first.low > 0.8 and first.value > second.value:
+        return "holds", words
+    better = first.low > second.high
+    if better or (ours.low > 0.8 and ours.low > first.high):
         with_ours = " What the paper claims of Rule 1 comes true with a test that holds, not with χ²."
-        return "holds partly", said + ("" if better else with_ours)
+        return "holds partly", words + ("" if better else with_ours)
     few = " So few drivers can tell little." if first.num_runs < FEW else ""
-    return "does not hold", said + few
+    return "does not hold", words + few
 
 
-def _errors(last: list[Outcome], noise: float) -> str:
+def _errors(num_episodes: int, last: dict[tuple[str, str], Rate], noise: float) -> str:
     """What both tests do at the largest number of episodes."""
-    false = {(o.rule, o.test): o.false for o in last}
     return (
-        f"At {last[0].num_episodes} episodes Rule 2 by χ² errs with {false['rule_2', 'wilks'].words} of the drivers, "
-        f"Rule 1 with {false['rule_1', 'wilks'].words}: a network is not identifiable, and λ has no χ² law; with other "
+        f"At {num_episodes} episodes Rule 2 by χ² errs with {last['rule_2', 'wilks'].words} of the drivers, "
+        f"Rule 1 with {last['rule_1', 'wilks'].words}: a network is not identifiable, and λ has no χ² law; with other "
         f"random starts it moves by {noise:.0f} in the median. By universal inference the rules err with "
-        f"{false['rule_2', 'universal'].words} and {false['rule_1', 'universal'].words}."
+        f"{last['rule_2', 'universal'].words} and {last['rule_1', 'universal'].words}, by the lean test with "
+        f"{last['rule_2', 'lean'].words} and {last['rule_1', 'lean'].words}."
     )
 
 
-def draw(outcomes: list[Outcome], what: str, label: str, level: float | None, note: str) -> "Figure":
+def draw(shares: Shares, label: str, level: float | None, note: str) -> "Figure":
     """Shares against the number of episodes: a line for drivers that learned, hollow marks for those that failed."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.4), facecolor="white", layout="constrained")
-    axes = figure.add_subplot()
-    ways = list(WAYS)
+    figure, axes = new_plot(4.4, "")
     for place, ((rule, test), (name, colour, style)) in enumerate(WAYS.items()):
         for failed in (False, True):
-            own = [o for o in outcomes if (o.rule, o.test, o.failed) == (rule, test, failed)]
-            if not own:
-                continue
-            shares = [getattr(o, what) for o in own]
             # A little apart, so that equal shares and their intervals are all seen.
-            x = np.array([o.num_episodes for o in own]) * 1.05 ** (place - (len(ways) - 1) / 2 + 0.4 * failed)
-            y = np.array([share.value for share in shares])
-            ends = np.abs(np.array([share.interval for share in shares]).T - y)
-            if failed and shares[0].num_runs < FEW:
-                ends = np.zeros_like(ends)  # nearly all of the axis, which would hide the others
-            axes.errorbar(
-                x, y, ends, fmt=style[0] if failed else style, color=colour, linewidth=1.8, elinewidth=1, capsize=2,
-                alpha=0.55 if failed else 1.0, mfc="white" if failed else colour, label=None if failed else name,
-            )  # fmt: skip
+            aside = 1.05 ** (place - (len(WAYS) - 1) / 2 + 0.4 * failed)
+            points = [
+                (n * aside, _drawn(share, failed))
+                for (other, n, *way), share in shares.items()
+                if (other, *way) == (failed, rule, test)
+            ]
+            if points:
+                options = {"mfc": "white", "alpha": 0.55} if failed else {"linewidth": 1.8}
+                named, marks = (None, style[0]) if failed else (name, style)
+                draw_whiskers(axes, points, colour, named, marks, elinewidth=1, capsize=2, **options)
     if level is not None:
-        axes.axhline(level, color="#1f2933", linewidth=1, linestyle=(0, (4, 3)))
+        axes.axhline(level, color=INK, linewidth=1, linestyle=DASHED)
         axes.annotate(f"promised: at most δ = {level:g}", (0.01, level), xycoords=("axes fraction", "data"),
                       xytext=(0, 3), textcoords="offset points", fontsize=8.5)  # fmt: skip
-    axes.set_xscale("log")
-    ticks = sorted({o.num_episodes for o in outcomes})
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.minorticks_off()
+    logarithmic(axes, sorted({n for _, n, _, _ in shares}))
     axes.set_ylim(-0.03, 1.03)
-    axes.set_xlabel(f"episodes observed ({note}{': hollow marks' if any(o.failed for o in outcomes) else ''})")
+    axes.set_xlabel(f"episodes observed ({note}{': hollow marks' if any(failed for failed, *_ in shares) else ''})")
     axes.set_ylabel(label)
-    axes.legend(frameon=False, fontsize=8.5, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    axes.grid(color="#e4e7eb")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    legend(axes, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
 
-def _who(outcome: Outcome) -> str:
-    return f"{outcome.correct.num_runs} that {'failed to learn' if outcome.failed else 'learned'}"
+def _drawn(share: Rate, failed: bool) -> Rate | Mean:
+    """Without the interval where that takes nearly all of the axis, and would hide the others."""
+    return Mean(share.value, None, share.num_runs) if failed and share.num_runs < FEW else share
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
+def _who(key: tuple[bool, int, str, str], share: Rate) -> tuple[str, str, str]:
+    """The drivers, the rule and its test, the number of episodes."""
+    failed, num_episodes, *way = key
+    drivers = f"{share.num_runs} that {'failed to learn' if failed else 'learned'}"
+    return drivers, WAYS[way[0], way[1]][0], str(num_episodes)
+
+
+def _plain(key: tuple[bool, int, str, str], correct: Rate, among: Rate, false: Rate) -> dict[str, Any]:
     """As JSON can hold it, intervals included."""
-    shares = {name: getattr(outcome, name) for name in ("correct", "among", "false")}
-    plain = {name: [round(x, 4) for x in (share.value, *share.interval)] for name, share in shares.items()}
-    return asdict(outcome) | plain | {"num_drivers": outcome.correct.num_runs}
+    failed, num_episodes, rule, test = key
+    shares = {"correct": correct, "among": among, "false": false}
+    return {
+        "rule": rule,
+        "test": test,
+        "num_episodes": num_episodes,
+        "failed": failed,
+        **{name: [round(x, 4) for x in (share.value, share.low, share.high)] for name, share in shares.items()},
+        "num_drivers": correct.num_runs,
+    }

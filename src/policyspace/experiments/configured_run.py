@@ -1,4 +1,4 @@
-"""One agent, looked at in one configuration after another: what a run of the configuration experiments is."""
+"""One agent, observed in one configuration after another: what a run of the configuration experiments is."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -33,11 +33,11 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     def learned(truth: frozenset[str], configuration: Configuration, key: Key) -> np.ndarray:
         return learn(world, space, truth, configuration, key, **setting.get("learning", {})).theta
 
-    return looked_at(setting, world, space, learned)
+    return observed_agent(setting, world, space, learned)
 
 
-def looked_at(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, learned: Learned) -> dict[str, Any]:
-    """One agent in a random first configuration, looked at until the rounds or the budget end; α̂ and β̂ of what is found.
+def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, learned: Learned) -> dict[str, Any]:
+    """One agent in a random first configuration, observed until the rounds or the budget end; α̂ and β̂ of what is found.
 
     The agent learns anew in every configuration. The seed decides controls, first configuration, learning and episodes,
     so that ways of configuring are compared on the same agents; a setting may also name controls and configuration.

@@ -1,10 +1,11 @@
-"""The three parts of an experiment on configuring: by episodes a look, at equal totals, and one agent's whole story."""
+"""An experiment on configuring has three parts: by episodes of a round, at equal totals, and one agent's whole story."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from policyspace.experiments.panel import Scale
-from policyspace.experiments.records import Cell
+from policyspace.experiments.configuring_panels import panels
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.records import Cell, Record
 
 SIGNIFICANCE = 0.01
 
@@ -23,7 +24,8 @@ class Configuring:
     """The settings of one world: plain data from which its cells follow."""
 
     experiment: str
-    world: str
+    title: str
+    runs: int
     episodes: tuple[int, ...]  # the n of one data set, on the paper's axis
     quick_episodes: tuple[int, ...]  # those of the miniature
     totals: tuple[int, ...]  # of all episodes that are paid for
@@ -33,10 +35,14 @@ class Configuring:
     published_learning: dict[str, Any]  # the paper's literal settings of the agent
     story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
     story_episodes: int
-    joint_attempts: int = 3  # looks after the first one of a joint design, re-designed each time
+    joint_attempts: int = 3  # rounds after the first one of a joint design, re-designed each time
 
-    def cells(self, scale: Scale, runs: int) -> list[Cell]:
-        """All of them: the parts differ in what one look costs, never in the agents."""
+    def cells(self, scale: Scale) -> list[Cell]:
+        """With and without configuring by episodes of a round, all designs at equal totals, one agent's story.
+
+        The parts differ in what one round costs, never in the agents.
+        """
+        seeds = range(scale.num_runs(self.runs, 1))
         episodes = self.quick_episodes if scale.quick else self.episodes
         totals = self.totals[1:2] if scale.quick else self.totals
         attempts = 1 if scale.quick else self.published_attempts if scale.as_published else self.num_attempts
@@ -49,23 +55,25 @@ class Configuring:
             {"part": "episodes", "num_episodes": n, "seed": seed, **way}
             for n in episodes
             for way in (still, configured)
-            for seed in range(runs)
+            for seed in seeds
         ]
-        settings += [
-            self._at_total(total, design, seed) for total in totals for design in designs for seed in range(runs)
-        ]
+        settings += [self._at_total(total, design, seed) for total in totals for design in designs for seed in seeds]
         story = configured | self.story | {"num_episodes": self.story_episodes, "keep_rounds": True}
         return [Cell(self.experiment, self._of(scale) | setting) for setting in [*settings, {"part": "story", **story}]]
 
+    def analyse(self, records: list[Record]) -> list[Panel]:
+        """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
+        return panels(self.experiment, self.title, records)
+
     def _of(self, scale: Scale) -> dict[str, Any]:
         """What all cells share; as published, δ is not split over rounds and the agent learns as the paper says."""
-        common = {"world": self.world, "significance": SIGNIFICANCE, "seed": 0}
+        common = {"world": self.experiment, "significance": SIGNIFICANCE, "seed": 0}
         if not scale.as_published:
             return common
         return common | {"paper_rule": True, "learning": self.published_learning}
 
     def _at_total(self, total: int, design: str, seed: int) -> dict[str, Any]:
-        """Without configuration all episodes are one look, at full δ."""
+        """Without configuration all episodes are one round, at full δ."""
         return {
             "part": "totals",
             "seed": seed,

@@ -1,15 +1,11 @@
 """The same cells on a dask.distributed cluster: many machines, the same records."""
 
 import logging
-import os
-import sys
-from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, Executor
 from typing import Any, Self
 
 from policyspace.errors import InputError
 from policyspace.experiments.code_version import code_version
-from policyspace.experiments.one_cell import ONE_THREAD, Outcome, run_one
-from policyspace.experiments.records import Cell
 
 TIMEOUT = 20
 """Seconds until a scheduler that does not answer, or a cluster without workers, is given up."""
@@ -26,9 +22,8 @@ class DaskCluster:
                 "--dask needs dask.distributed, which is not installed: pip install 'policyspace[dask]'."
             ) from error
         self.address = address
-        logging.getLogger("distributed.client").setLevel(
-            logging.CRITICAL
-        )  # what it logs, this class says in a sentence
+        # What the client logs, this class says in a sentence.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             self._client: Any = Client(address, timeout=TIMEOUT)
         except (OSError, ValueError) as error:
@@ -43,37 +38,38 @@ class DaskCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self._explain(error)
+        finally:
+            self._client.close()
 
     @property
     def num_threads(self) -> int:
         """Cells that can run at once."""
         return sum(self._client.nthreads().values())
 
-    def run(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        """Results as they come; the road of `run_cells`."""
-        from distributed import CancelledError, KilledWorker, as_completed
+    @property
+    def executor(self) -> Executor:
+        """The workers as `concurrent.futures` has them."""
+        found: Executor = self._client.get_executor(pure=False)
+        return found
+
+    def _explain(self, error: BaseException | None) -> None:
+        """What only a cluster can suffer, said in a sentence."""
+        from distributed import KilledWorker
         from distributed.comm import CommClosedError
 
-        futures = self._client.map(_run_alone, cells, pure=False)
-        try:
-            # Popped, so that the cluster may forget results that are in the store.
-            for future in as_completed(futures):
-                futures.remove(future)
-                yield future.result()
-        except KilledWorker as error:
+        if isinstance(error, KilledWorker):
             raise InputError(
                 f"--dask {self.address}: several workers were killed at one cell, perhaps for want of memory: "
                 "what has finished is kept; the same command goes on from there."
             ) from error
-        except (CancelledError, CommClosedError) as error:
+        if isinstance(error, CancelledError | CommClosedError):
             raise InputError(
                 f"--dask {self.address}: the scheduler has gone: what has finished is kept; "
                 "the same command goes on from there."
             ) from error
-        finally:
-            self._client.cancel(futures)
 
     def _check_workers(self) -> None:
         """Somebody must be there, with this version: another one may give other records."""
@@ -93,13 +89,3 @@ class DaskCluster:
                 f"--dask {self.address}: expected workers with policyspace {code_version()}, found {found}: "
                 "install the same code."
             )
-
-
-def _run_alone(cell: Cell) -> Outcome:
-    """One cell on one thread of the worker, whatever BLAS it has loaded already."""
-    from threadpoolctl import threadpool_limits
-
-    if "jax" not in sys.modules:
-        os.environ.update(ONE_THREAD)
-    with threadpool_limits(limits=1):
-        return run_one(cell)

@@ -1,6 +1,6 @@
 """`imitation`: how near to the agent one comes by maximum likelihood inside the identified space (discrete grid world)."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     }
     data = counts_of(world, batches[0])
     masks = {name: np.array([True, *(f in names for f in world.feature_names)]) for name, names in spaces.items()}
-    fits = _published(data, masks, n) if published else _converged(data, masks, n)
+    fits = _fits(data, masks, n, published)
     visits = np.asarray(visitation(world, space, agent.theta, initial)).sum(axis=0)
     truth = in_gauge(np.vstack([agent.theta.reshape(3, -1), np.zeros(data.shape[1])]))
     return {
@@ -84,21 +84,19 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _converged(data: Counts, masks: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-    """Maximum likelihood under a penalty so weak that it only makes it exist, the same in all spaces; ridge; lasso."""
-    inside = {name: ridge(data, PENALTY, mask) for name, mask in masks.items()}
-    return inside | {
-        "plain": ridge(data, PENALTY),
-        "ridge": ridge(data, PENALTY * n),
-        "lasso": lasso(data, PENALTY * n),
-    }
+def _fits(data: Counts, masks: dict[str, np.ndarray], n: int, published: bool) -> dict[str, np.ndarray]:
+    """Maximum likelihood in the spaces and in all of Θ; ridge; lasso.
 
-
-def _published(data: Counts, masks: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-    """The same by Adam, whose early stop is the only penalty of maximum likelihood."""
-    inside = {name: adam(data, mask) for name, mask in masks.items()}
-    penalised = {"ridge": adam(data, squares=PENALTY * n), "lasso": adam(data, sizes=PENALTY * n)}
-    return inside | {"plain": adam(data)} | penalised
+    Maximum likelihood bears a penalty so weak that it only makes it exist, the same in all spaces. As published all is
+    fitted by Adam, whose early stop is the only penalty of maximum likelihood.
+    """
+    if published:
+        likely = partial(adam, data)
+        penalised = {"ridge": adam(data, squares=PENALTY * n), "lasso": adam(data, sizes=PENALTY * n)}
+    else:
+        likely = partial(ridge, data, PENALTY)
+        penalised = {"ridge": ridge(data, PENALTY * n), "lasso": lasso(data, PENALTY * n)}
+    return {name: likely(mask) for name, mask in masks.items()} | {"plain": likely()} | penalised
 
 
 @lru_cache(maxsize=1)

@@ -1,15 +1,25 @@
 """`minigolf-features`: random features, found with and without configuring the putter (Appendix, Minigolf)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
+from scipy.stats import binomtest
 
-from policyspace.experiments import minigolf_features_panels
-from policyspace.experiments.configured_run import looked_at
+from policyspace.experiments.configured_run import observed_agent
+from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
+from policyspace.experiments.frames import groups, paired, rates, tidy
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
-from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.panel import Panel, Scale, Verdict
 from policyspace.experiments.records import Cell, Record
+from policyspace.report.estimates import Rate
+from policyspace.report.plots import draw_lines, logarithmic
+from policyspace.report.style import INK, bare, new_figure
 from policyspace.worlds.confmdp import Configuration, Key
+from policyspace.worlds.minigolf import Minigolf
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Minigolf: random features"
 RUNS = 100
@@ -23,11 +33,19 @@ PAPER = {"penalty": 0.25, "num_updates": 100}
 TOTALS = (12, 40, 120)
 TOTALS_RUNS = 40
 NUM_ATTEMPTS = 3
-"""Looks after the first one of a joint design."""
+"""Rounds after the first one of a joint design."""
+
+FEATURES = dict(zip(Minigolf.feature_names, ("x", "f", "√x", "√f", "√(xf)"), strict=True))
+WAYS = {design: LABELS[design] for design in ("none", "paper", "d-optimal")}
+NAMED = ("sqrt_x", "sqrt_xf")
+"""The features for which the paper says that configuring helps."""
+
+Counts = dict[tuple[str, int, str], Rate]
+"""How often a feature was selected, by design, number of episodes a round, and name."""
 
 
 def cells(scale: Scale) -> list[Cell]:
-    """Ways of configuring at equal numbers of episodes a look, as the paper compares them, and at equal totals."""
+    """Ways of configuring at equal numbers of episodes a round, as the paper compares them, and at equal totals."""
     features = [
         _cell(scale, "features", design, options, attempts, seed, num_episodes=n)
         for n in ((40,) if scale.quick else EPISODES)
@@ -79,9 +97,126 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     def with_putter(truth: frozenset[str], configuration: Configuration, key: Key) -> np.ndarray:
         return learned(learning, sorted(truth), float(configuration["putter_length"]), key)
 
-    return looked_at(setting, *golf(deviation_of(learning)), with_putter)
+    return observed_agent(setting, *golf(deviation_of(learning)), with_putter)
 
 
 def analyse(records: list[Record]) -> list[Panel]:
-    """What is found of each feature; and what each design is worth at equal totals."""
-    return minigolf_features_panels.analyse(records)
+    """The panel of each part that has records."""
+    features = [r for r in records if r.setting["part"] == "features"]
+    equal = [r for r in records if r.setting["part"] == "totals"]
+    totals = [at_totals("minigolf-features", "Minigolf", equal)] if equal else []
+    return ([features_panel(features)] if features else []) + totals
+
+
+def selections(records: list[Record], owned: bool) -> pl.DataFrame:
+    """A row an agent and feature that it owns, or does not own: whether that was selected."""
+
+    def rows(record: Record) -> list[dict[str, Any]]:
+        setting = {name: record.setting[name] for name in ("design", "num_episodes", "seed")}
+        return [
+            setting | {"feature": name, "selected": int(name in record.result["selected"])}
+            for name in FEATURES
+            if (name in record.result["truth"]) == owned
+        ]
+
+    return tidy(records, rows)
+
+
+def counts(records: list[Record], owned: bool) -> Counts:
+    """Selections of each feature among the agents that own it, or among those that do not."""
+    return rates(selections(records, owned), "selected", "design", "num_episodes", "feature")
+
+
+def gains(records: list[Record], design: str) -> dict[tuple[int, str], tuple[int, int, float]]:
+    """For each n and feature: owners that a design found and no configuration did not, the reverse, and the p-value.
+
+    The sign test on the agents that own the feature and were observed in both ways.
+    """
+    found = selections(records, owned=True)
+    both = groups(
+        paired(found, "selected", "design", design, "none", "num_episodes", "feature"), "num_episodes", "feature"
+    )
+    tests = {}
+    for key in sorted(groups(found, "num_episodes", "feature")):
+        signs = both[key]["difference"].to_list() if key in both else []
+        won, lost = signs.count(1), signs.count(-1)
+        p = float(binomtest(won, won + lost, alternative="greater").pvalue) if won + lost else 1.0
+        tests[key] = won, lost, p
+    return tests
+
+
+def judge(records: list[Record]) -> tuple[Verdict, str]:
+    """Configuring helps with a feature if at some n its owners are found more often, by the sign test at 5 % over all."""
+    tests = gains(records, "paper")
+    helped = {name for (_, name), (_, _, p) in tests.items() if p <= 0.05 / len(tests)}
+    verdict: Verdict = "holds" if helped >= set(NAMED) else "holds partly" if helped else "does not hold"
+    listed = ", ".join(label for name, label in FEATURES.items() if name in helped) or "none"
+    return verdict, (
+        "Features that the paper's configuring finds significantly more often than no configuration at some n (sign test on "
+        f"the same agents, 5 % over all features and n): {listed}. {_falsely(counts(records, owned=False))}"
+    )
+
+
+def _falsely(false: Counts) -> str:
+    """Which feature was selected most often where it was not owned."""
+    key = max(false, key=lambda key: false[key].value, default=None)
+    if key is None or not false[key].count:
+        return "No feature was selected that was not owned."
+    return (
+        f"Selected most often without being owned: {FEATURES[key[2]]} by {WAYS[key[0]]} at n = {key[1]}, in "
+        f"{false[key].count} of {false[key].num_runs} agents."
+    )
+
+
+def features_panel(records: list[Record]) -> Panel:
+    """Selected when owned and when not, feature by feature."""
+    verdict, why = judge(records)
+    power, false = counts(records, owned=True), counts(records, owned=False)
+    published = bool(records[0].setting["paper_rule"])
+    keys = sorted({*power, *false}, key=lambda k: (list(WAYS).index(k[0]), k[1], list(FEATURES).index(k[2])))
+    more = (
+        "" if published else " A configured run sees n episodes in each of its rounds; equal totals are compared below."
+    )
+    return Panel(
+        name="minigolf-features" + ("-as-published" if published else ""),
+        title="How often each feature is found, with one putter and with several",
+        claim="Configuring the putter helps to find some features, for example √x and √(xf).",
+        verdict=verdict,
+        why=why + more,
+        figure=draw(power, false, "Minigolf: random features"),
+        columns=("configuration", "n", "feature", "selected when owned (95 %)", "selected when not owned (95 %)"),
+        rows=[
+            (WAYS[k[0]], str(k[1]), FEATURES[k[2]], *(r[k].words if k in r else "" for r in (power, false)))
+            for k in keys
+        ],
+        numbers={"owned": _numbers(power), "not owned": _numbers(false)},
+    )
+
+
+def _numbers(found: Counts) -> list[dict[str, Any]]:
+    return [
+        {"design": design, "episodes": n, "feature": name, "selected": rate.count, "of": rate.num_runs}
+        for (design, n, name), rate in sorted(found.items(), key=lambda item: item[0])
+    ]
+
+
+def draw(power: Counts, false: Counts, title: str) -> "Figure":
+    """A column a feature: above, how often owners are found; below, how often others are selected; one line a design."""
+    figure = new_figure(4.8, title, width=10)
+    grid = figure.subplots(2, len(FEATURES), sharex=True, sharey="row", height_ratios=(2, 1))
+    shown = [design for design in WAYS if any(design == key[0] for key in power)]
+    for column, (feature, label) in enumerate(FEATURES.items()):
+        for axes, found in zip(grid[:, column], (power, false), strict=True):
+            bare(axes)
+            own = {(design, n): rate for (design, n, name), rate in found.items() if name == feature}
+            draw_lines(axes, own, COLOURS)
+            logarithmic(axes, sorted({n for _, n in own}))
+        grid[0, column].set_title(label, fontsize=11, color=INK)
+    grid[0, 0].set_ylim(0, 1.04)
+    grid[1, 0].set_ylim(0, max(0.1, *(1.2 * rate.value for rate in false.values())) if false else 0.1)
+    grid[0, 0].set_ylabel("selected when owned")
+    grid[1, 0].set_ylabel("when not owned")
+    grid[1, len(FEATURES) // 2].set_xlabel("episodes n in each round")
+    handles = [grid[0, 0].plot([], [], color=COLOURS[design], linewidth=3)[0] for design in shown]
+    figure.legend(handles, [WAYS[d] for d in shown], loc="upper right", ncols=3, frameon=False, fontsize=9)
+    return figure

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.records import Record
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import learn
@@ -56,6 +58,29 @@ def golf(deviation: float) -> tuple[Minigolf, PolicySpace]:
 def deviation_of(learning: Mapping[str, Any]) -> float:
     """The σ_π that an agent ends up with."""
     return float(learning["stages"][-1][0])
+
+
+def learnings(scale: Scale) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """How agents that are observed learn, and how those that are measured do, for every σ_π that is shown."""
+    if scale.as_published:
+        return [(AS_PUBLISHED, AS_PUBLISHED)]
+    if scale.quick:
+        return [(BRIEF[OURS], BRIEF[OURS])]
+    return [(BRIEF[deviation], THOROUGH[deviation]) for deviation in (OURS, PUBLISHED)]
+
+
+def by_learning(records: list[Record]) -> list[tuple[tuple[float, str], list[Record]]]:
+    """Records by the σ_π and the start of their learning, in that order."""
+    found: dict[tuple[float, str], list[Record]] = {}
+    for record in records:
+        learning = record.setting["learning"]
+        found.setdefault((deviation_of(learning), learning["start"]), []).append(record)
+    return sorted(found.items())
+
+
+def panel_name(experiment: str, deviation: float, start: str) -> str:
+    """The name of the panel of such records."""
+    return f"{experiment}-{'as-published' if start == 'uniform' else f'{deviation:g}'}"
 
 
 def learned(learning: Mapping[str, Any], controls: Iterable[str], putter_length: float, key: Key) -> np.ndarray:

@@ -5,25 +5,26 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
-from policyspace.experiments.means import INK, Mean, mean_of, one_axes
+from policyspace.experiments.frames import groups, means, paired, tidy
 from policyspace.experiments.minigolf_learning import (
-    AS_PUBLISHED,
-    BRIEF,
-    OURS,
-    PUBLISHED,
-    THOROUGH,
     best_learned,
     best_returns,
+    by_learning,
     deviation_of,
     golf,
     learned,
+    learnings,
     mean_return,
+    panel_name,
 )
 from policyspace.experiments.panel import Panel, Scale, Verdict
 from policyspace.experiments.records import Cell, Record
 from policyspace.identification import simplified
 from policyspace.policies.jax_setup import jax
+from policyspace.report.estimates import mean_of
+from policyspace.report.style import BLUE, GREEN, GREY, INK, RED, new_plot
 from policyspace.worlds.confmdp import Key, rollout
 from policyspace.worlds.minigolf import AGENT_A2, Minigolf
 
@@ -42,7 +43,7 @@ STRATEGIES = {
     "identified": "(iii) best for what was identified",
     "oracle": "(iv) best for A₂, by an oracle",
 }
-COLOURS = {"uniform": "#9aa5b1", "full": "#c0392b", "identified": "#0b6e4f", "oracle": "#2f80c2"}
+COLOURS = {"uniform": GREY, "full": RED, "identified": GREEN, "oracle": BLUE}
 
 NOTABLE = 0.05
 """The part of the oracle's return below which a difference is none to speak of."""
@@ -50,12 +51,6 @@ NOTABLE = 0.05
 
 def cells(scale: Scale) -> list[Cell]:
     """One agent a cell: A₂ with a seed and a σ_π."""
-    if scale.as_published:
-        ways = [(AS_PUBLISHED, AS_PUBLISHED)]
-    elif scale.quick:
-        ways = [(BRIEF[OURS], BRIEF[OURS])]
-    else:
-        ways = [(BRIEF[deviation], THOROUGH[deviation]) for deviation in (OURS, PUBLISHED)]
     return [
         Cell(
             "minigolf-strategies",
@@ -72,36 +67,34 @@ def cells(scale: Scale) -> list[Cell]:
                 "seed": seed,
             },
         )
-        for observed, learning in ways
+        for observed, learning in learnings(scale)
         for seed in range(scale.num_runs(RUNS, 4))
     ]
 
 
 def run(setting: dict[str, Any]) -> dict[str, Any]:
-    """A₂ is watched with a putter drawn uniformly, each strategy chooses one, and A₂ learns with that anew."""
-    start, watching, acting, anew, measuring = jax.random.split(jax.random.key(setting["seed"]), 5)
+    """A₂ is observed with a putter drawn uniformly, each strategy chooses one, and A₂ learns with that anew."""
+    start, learning_key, acting, anew, measuring = jax.random.split(jax.random.key(setting["seed"]), 5)
     learning = setting["learning"]
     world, space = golf(deviation_of(learning))
     drawn = float(world.random_configuration(start)["putter_length"])
-    theta = learned(setting["observed_learning"], AGENT_A2, drawn, watching)
+    theta = learned(setting["observed_learning"], AGENT_A2, drawn, learning_key)
     seen = rollout(world, space, theta, {"putter_length": drawn}, acting, setting["num_observed"])
     pairs = seen.pairs(world.feature_names, world.action_names)
-    selected = set(simplified(space, pairs, setting["significance"], setting["correction"]).core) & set(
-        world.feature_names
-    )
-
-    chosen = {
+    answer = simplified(space, pairs, setting["significance"], setting["correction"])
+    selected = set(answer.core) & set(world.feature_names)
+    lengths = {
         "uniform": drawn,
         "full": _best_length(setting, Minigolf.feature_names),
         "identified": _best_length(setting, selected),
         "oracle": _best_length(setting, AGENT_A2),
     }
     # The same putter is the same learning: strategies that agree are compared without noise between them.
-    returns = {length: _learned_return(setting, length, anew, measuring) for length in set(chosen.values())}
+    returns = {length: _learned_return(setting, length, anew, measuring) for length in set(lengths.values())}
     return {
         "selected": sorted(selected),
-        "putter_lengths": chosen,
-        "returns": {strategy: returns[length] for strategy, length in chosen.items()},
+        "putter_lengths": lengths,
+        "returns": {strategy: returns[length] for strategy, length in lengths.items()},
     }
 
 
@@ -130,27 +123,31 @@ def _best_of(setting: str, controls: tuple[str, ...]) -> float:
 
 def analyse(records: list[Record]) -> list[Panel]:
     """One panel for each σ_π and way of learning."""
-    groups: dict[tuple[float, str], list[Record]] = {}
-    for record in records:
-        learning = record.setting["learning"]
-        groups.setdefault((deviation_of(learning), learning["start"]), []).append(record)
-    return [_panel(*way, own) for way, own in sorted(groups.items())]
+    return [_panel(*way, own) for way, own in by_learning(records)]
 
 
-def returns_of(records: list[Record]) -> dict[str, np.ndarray]:
-    """The returns [runs] by each strategy, runs in the same order."""
-    return {name: np.array([r.result["returns"][name] for r in records]) for name in STRATEGIES}
+def outcomes(records: list[Record]) -> pl.DataFrame:
+    """A row a run and strategy: the putter that was chosen, and what it returned."""
+
+    def rows(record: Record) -> list[dict[str, Any]]:
+        lengths, returns = record.result["putter_lengths"], record.result["returns"]
+        seed = record.setting["seed"]
+        return [{"strategy": s, "seed": seed, "length": lengths[s], "return": returns[s]} for s in STRATEGIES]
+
+    return tidy(records, rows)
 
 
-def judge(returns: dict[str, np.ndarray]) -> tuple[Verdict, str]:
+def judge(found: pl.DataFrame) -> tuple[Verdict, str]:
     """Both halves of the claim, by 95 % intervals of differences on the same agents.
 
     (iii) is comparable with (iv) unless it is significantly lower, by a twentieth of the oracle's return or more; it is
     notably higher than (ii) if it is significantly higher, by as much or more.
     """
-    notable = NOTABLE * abs(float(returns["oracle"].mean()))
-    to_oracle = mean_of(list(returns["identified"] - returns["oracle"]))
-    to_full = mean_of(list(returns["identified"] - returns["full"]))
+    notable = NOTABLE * abs(means(found, "return", "strategy")["oracle"].value)
+    to_oracle, to_full = (
+        mean_of(paired(found, "return", "strategy", "identified", other)["difference"].to_list())
+        for other in ("oracle", "full")
+    )
     comparable = to_oracle.high >= 0 or to_oracle.value > -notable
     higher = to_full.low > 0 and to_full.value >= notable
     verdict: Verdict = "holds" if comparable and higher else "holds partly" if comparable or higher else "does not hold"
@@ -162,29 +159,28 @@ def judge(returns: dict[str, np.ndarray]) -> tuple[Verdict, str]:
 
 
 def _panel(deviation: float, start: str, records: list[Record]) -> Panel:
-    returns = returns_of(records)
-    verdict, why = judge(returns)
-    means = {name: mean_of(list(values)) for name, values in returns.items()}
-    lengths = {name: [r.result["putter_lengths"][name] for r in records] for name in STRATEGIES}
+    found = outcomes(records)
+    verdict, why = judge(found)
+    returns = means(found, "return", "strategy")
+    lengths = {name: own["length"].to_list() for name, own in groups(found, "strategy").items()}
     exact = sum(set(r.result["selected"]) == AGENT_A2 for r in records)
-    published = start == "uniform"
     return Panel(
-        name=f"minigolf-strategies-{'as-published' if published else f'{deviation:g}'}",
+        name=panel_name("minigolf-strategies", deviation, start),
         title=f"A₂'s return with a putter chosen in four ways, σ_π = {deviation:g}",
         claim="Choosing the putter for the identified space does as well as an oracle that knows the space, and notably "
         "better than choosing it for a space that the agent does not have.",
         verdict=verdict,
         why=f"{why} From {records[0].setting['num_observed']} episodes, A₂'s features were identified exactly in {exact} of "
         f"{len(records)} runs.",
-        figure=draw(returns, means, f"Minigolf, σ_π = {deviation:g}: A₂'s return by choice of putter"),
+        figure=draw(found, f"Minigolf, σ_π = {deviation:g}: A₂'s return by choice of putter"),
         columns=("strategy", "runs", "mean return (95 %)", "putter lengths"),
         rows=[
-            (label, str(len(records)), means[name].words, _range(lengths[name])) for name, label in STRATEGIES.items()
+            (label, str(len(records)), returns[name].words, _range(lengths[name])) for name, label in STRATEGIES.items()
         ],
         numbers={
             "policy_deviation": deviation,
             "identified_exactly": exact,
-            **{name: {**means[name].numbers, "putter_length": float(np.mean(lengths[name]))} for name in STRATEGIES},
+            **{name: {**returns[name].numbers, "putter_length": float(np.mean(lengths[name]))} for name in STRATEGIES},
         },
     )
 
@@ -195,16 +191,15 @@ def _range(lengths: list[float]) -> str:
     return f"{middle:.3g}" if low == high else f"{middle:.3g} ({low:.3g}–{high:.3g})"
 
 
-def draw(returns: dict[str, np.ndarray], means: dict[str, Mean], title: str) -> "Figure":
+def draw(found: pl.DataFrame, title: str) -> "Figure":
     """Every run a faint dot, the mean with its 95 % interval on top, its number on the right."""
-    figure, axes = one_axes(title, (7.2, 3.0))
-    shown = np.concatenate(list(returns.values()))
-    left = float(np.quantile(shown, 0.02))
-    for y, name in enumerate(STRATEGIES):
-        colour, mean, values = COLOURS[name], means[name], returns[name]
+    figure, axes = new_plot(3.0, title)
+    left = float(np.quantile(found["return"].to_numpy(), 0.02))
+    for y, (name, own) in enumerate(groups(found, "strategy").items()):
+        colour, mean = COLOURS[name], mean_of(own["return"].to_list())
         # Runs spread out evenly by rank, so that the picture is the same every time.
-        height = y + 0.25 * np.sin(2.4 * np.arange(len(values)))
-        axes.scatter(np.maximum(values, left), height, s=9, color=colour, alpha=0.3, linewidths=0)
+        height = y + 0.25 * np.sin(2.4 * np.arange(len(own)))
+        axes.scatter(np.maximum(own["return"].to_numpy(), left), height, s=9, color=colour, alpha=0.3, linewidths=0)
         margin = mean.margin or 0.0
         axes.plot([mean.value - margin, mean.value + margin], [y, y], color=colour, linewidth=3, solid_capstyle="round")
         axes.plot(mean.value, y, "o", color=colour, markeredgecolor="white", markersize=9, zorder=4)
@@ -214,7 +209,5 @@ def draw(returns: dict[str, np.ndarray], means: dict[str, Mean], title: str) -> 
         )  # fmt: skip
     axes.set_yticks(range(len(STRATEGIES)), list(STRATEGIES.values()))
     axes.set_ylim(len(STRATEGIES) - 0.5, -0.5)
-    axes.set_xlabel(
-        "mean undiscounted return, one dot a run (the worst fiftieth of the runs stand at the left edge)", fontsize=9
-    )
+    axes.set_xlabel("mean undiscounted return, one dot a run (the worst fiftieth of the runs stand at the left edge)")
     return figure

@@ -1,13 +1,13 @@
-"""One cell, run and timed on one core: what every worker does, whatever road brought the cell to it."""
+"""One cell, run and timed on one core: what every worker does, in whatever process or on whatever machine it is."""
 
 import os
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
+import traceback
 from typing import Any
 
+from policyspace.errors import InputError
+from policyspace.experiments.catalogue import experiment_module
 from policyspace.experiments.records import Cell
 
 Outcome = tuple[Cell, float, dict[str, Any]]
@@ -26,11 +26,6 @@ Sums over several threads depend on how many there are: one thread is also what 
 """
 
 
-def experiment_module(name: str) -> ModuleType:
-    """The module that says what an experiment is; names have dashes where modules have underscores."""
-    return import_module(f"policyspace.experiments.{name.replace('-', '_')}")
-
-
 def run_one(cell: Cell) -> Outcome:
     """One cell, timed."""
     start = time.perf_counter()
@@ -38,19 +33,20 @@ def run_one(cell: Cell) -> Outcome:
     return cell, time.perf_counter() - start, result
 
 
-@contextmanager
-def environment(values: dict[str, str]) -> Iterator[None]:
-    """Environment variables for the processes that are started inside; afterwards all is as before.
+def run_in_worker(cell: Cell) -> Outcome:
+    """One cell on one thread of a worker, whatever BLAS it has loaded already.
 
-    A worker cannot set them for itself: where the main script imports NumPy, so does the worker, before its first line.
+    Exceptions are replaced by those that can travel between processes: those of libraries may not be unpickled again.
     """
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    from threadpoolctl import threadpool_limits
+
+    if "jax" not in sys.modules:
+        os.environ.update(ONE_THREAD)
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        with threadpool_limits(limits=1):
+            return run_one(cell)
+    except InputError as error:
+        raise InputError(str(error)) from None
+    except Exception:
+        words = f"{cell.experiment} with {cell.key[1]} failed:\n{traceback.format_exc()}"
+        raise RuntimeError(words) from None

@@ -8,6 +8,8 @@ one, `analyse(records)` turns them into panels.
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from policyspace.table import Table
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -41,3 +43,8 @@ class Panel:
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
     numbers: dict[str, Any] = field(default_factory=dict)  # what the table shows, as plain data
+
+    @property
+    def table(self) -> Table:
+        """The rows under their columns."""
+        return Table(self.columns, self.rows)

@@ -46,9 +46,7 @@ class Record:
     version: str
     duration: float
     result: dict[str, Any]
-    elapsed: float | None = (
-        None  # on the clock since the record before it: less than the duration where cells run at once
-    )
+    elapsed: float | None = None  # on the clock since the record before it: less than the duration of cells run at once
 
 
 class Store:
@@ -77,19 +75,12 @@ class Store:
 
     def add(self, cell: Cell, duration: float, result: dict[str, Any], elapsed: float | None = None) -> None:
         """Keep the result of a cell; the same cell again changes nothing."""
-        experiment, setting = cell.key
+        plain = json.dumps(result, sort_keys=True, allow_nan=False)
         with self._transaction():
             self._connection.execute(
                 "INSERT OR IGNORE INTO records (experiment, setting, version, duration, result, elapsed) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    experiment,
-                    setting,
-                    code_version(),
-                    duration,
-                    json.dumps(result, sort_keys=True, allow_nan=False),
-                    elapsed,
-                ),
+                (*cell.key, code_version(), duration, plain, elapsed),
             )
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:

@@ -12,11 +12,11 @@ from typing import Any
 from policyspace import __version__
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
-from policyspace.experiments.one_cell import experiment_module
+from policyspace.experiments.catalogue import experiment_module
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
 from policyspace.report.results_page import PageFiles, write_page
+from policyspace.report.style import save
 
 OURS = PageFiles("index.html", "results.json", "figures")
 AS_PUBLISHED = PageFiles("as-published.html", "results-as-published.json", "figures/as-published")
@@ -59,7 +59,7 @@ class Results:
             "seconds_of_computing": round(sum(record.duration for record in records), 1),
             "seconds_on_the_clock": _on_the_clock(records),
             "authors_hours": module.AUTHORS_HOURS,
-            "panels": [_plain_panel(panel) for panel in panels],
+            "panels": [_plain(vars(panel) | {"figure": panel.figure is not None}) for panel in panels],
         }
 
     def command(self, name: str) -> str:
@@ -101,20 +101,6 @@ def _on_the_clock(records: list[Record]) -> float | None:
     """The time that passed while these cells ran, however many ran at once; unknown if it is of any of them."""
     known = [record.elapsed for record in records if record.elapsed is not None]
     return round(sum(known), 1) if len(known) == len(records) else None
-
-
-def _plain_panel(panel: Panel) -> dict[str, Any]:
-    return {
-        "name": panel.name,
-        "title": panel.title,
-        "claim": panel.claim,
-        "verdict": panel.verdict,
-        "why": panel.why,
-        "figure": panel.figure is not None,
-        "columns": list(panel.columns),
-        "rows": [list(row) for row in panel.rows],
-        "numbers": _plain(panel.numbers),
-    }
 
 
 def _plain(value: Any) -> Any:

@@ -1,43 +1,50 @@
 """Running cells: in this process, in several, or on a cluster; records kept as they finish, resumable at any moment."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from contextlib import nullcontext
 from typing import Any
 
-from policyspace.experiments.one_cell import Outcome, run_one
+from policyspace.experiments.one_cell import Outcome, run_in_worker, run_one
 from policyspace.experiments.records import Cell, Store
-from policyspace.experiments.worker_processes import in_processes
+from policyspace.experiments.worker_processes import worker_processes
 
 Finished = Callable[[Cell, float, dict[str, Any]], None]
-"""Told of every finished cell: the cell, its seconds, its result."""
-
-Road = Callable[[Sequence[Cell]], Iterable[Outcome]]
-"""Where cells are run: takes them all, gives each back when it has finished."""
+"""Hears of every finished cell: the cell, its seconds, its result."""
 
 
 def run_cells(
     cells: Sequence[Cell],
     store: Store,
     jobs: int = 1,
-    finished: Finished | None = None,
-    told: Callable[[str], None] = lambda sentence: None,
-    road: Road | None = None,
+    finished: Finished = lambda cell, seconds, result: None,
+    report: Callable[[str], None] = lambda sentence: None,
+    executor: Executor | None = None,
 ) -> None:
     """Run what the store does not have yet; a cell depends on its setting alone, so any number of workers gives the same.
 
-    Interrupted anywhere, what has finished is in the store, and the next call goes on from there. `told` hears of
-    workers that were lost on the way; a `road` other than processes of this machine may be a cluster's.
+    Interrupted anywhere, what has finished is in the store, and the next call goes on from there. One job is this process
+    itself; `report` hears of workers that were lost on the way; an `executor`, as of a cluster, takes the place of jobs.
     """
     missing = store.missing(cells)
-    before = time.monotonic()
-    for cell, seconds, result in (road or _here(jobs, told))(missing):
-        now = time.monotonic()
-        store.add(cell, seconds, result, now - before)
-        before = now
-        if finished is not None:
+    here = nullcontext(executor) if executor is not None or jobs == 1 else worker_processes(jobs, report)
+    with here as workers:
+        before = time.monotonic()
+        for cell, seconds, result in map(run_one, missing) if workers is None else _completed(missing, workers):
+            now = time.monotonic()
+            store.add(cell, seconds, result, now - before)
+            before = now
             finished(cell, seconds, result)
 
 
-def _here(jobs: int, told: Callable[[str], None]) -> Road:
-    """One job is this process itself."""
-    return (lambda cells: in_processes(cells, jobs, told)) if jobs > 1 else (lambda cells: map(run_one, cells))
+def _completed(cells: Sequence[Cell], executor: Executor) -> Iterator[Outcome]:
+    """Results as they come; an executor may forget each as soon as it has been taken."""
+    futures = {executor.submit(run_in_worker, cell) for cell in cells}
+    try:
+        for future in as_completed(futures):
+            futures.remove(future)
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()

@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from policyspace.experiments.frames import groups, in_order, tidy
 from policyspace.experiments.panel import Panel
-from policyspace.experiments.rates import Rate
 from policyspace.experiments.records import Record
-from policyspace.experiments.theory_figures import draw_looseness, draw_powers, draw_sizes
+from policyspace.report.estimates import Rate
+from policyspace.report.plots import draw_whiskers, legend
+from policyspace.report.style import AMBER, DASHED, GREEN, INK, new_plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 QUANTITIES = {
     "score": "‖g(θ̂)‖",
@@ -18,6 +23,7 @@ QUANTITIES = {
     "empirical": "ℓ̂(θ*) − ℓ̂(θ̂)",
 }
 FAMILIES = {"gaussian": "Gaussian", "boltzmann": "Boltzmann"}
+COLOURS = {"gaussian": GREEN, "boltzmann": AMBER}
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Size:
     planned_pairs: float
     proven_pairs: float
     wrong_when_proven: float  # P(Î ≠ I*) at that many pairs, by the law of λ
-    found: dict[str, tuple[Rate, float]]  # of each feature: how often it was found, and how often foretold
+    found: list[Rate]  # of each feature: how often it was found; nominal is how often that was foretold
 
 
 def analyse(records: list[Record]) -> list[Panel]:
@@ -55,33 +61,35 @@ def analyse(records: list[Record]) -> list[Panel]:
 
 def looseness(records: list[Record]) -> list[Looseness]:
     """Every bound of Theorem 4.1 and Lemma A.3, by family and number of pairs."""
+
+    def rows(record: Record) -> list[dict[str, Any]]:
+        shares = record.result["shares"]
+        return [record.setting | {"quantity": quantity, "share": shares[quantity]} for quantity in QUANTITIES]
+
     found = []
-    for (family, n), batch in _grouped(records, "concentration", "num_pairs"):
-        delta = batch[0].setting["significance"]
-        for quantity in QUANTITIES:
-            shares = np.concatenate([r.result["shares"][quantity] for r in batch])
-            broken = Rate(int((shares > 1).sum()), len(shares), f"{FAMILIES[family]}, {n}", delta)
-            found.append(Looseness(family, n, quantity, broken, float(1 / np.quantile(shares, 1 - delta))))
+    frame = in_order(tidy(records, rows, kind="concentration"), "family", FAMILIES, "num_pairs")
+    for (family, n, quantity), own in groups(frame, "family", "num_pairs", "quantity").items():
+        shares, delta = own["share"].explode().to_numpy(), own["significance"][0]
+        broken = Rate(int((shares > 1).sum()), len(shares), f"{FAMILIES[family]}, {n}", delta)
+        found.append(Looseness(family, n, quantity, broken, float(1 / np.quantile(shares, 1 - delta))))
     return found
 
 
 def sample_sizes(records: list[Record]) -> list[Size]:
     """Every simulated number of pairs, by family."""
     found = []
-    for (family, _), batch in _grouped(records, "correctness", "factor"):
-        first, total = batch[0].result, sum(r.setting["num_runs"] for r in batch)
-        delta, n = batch[0].setting["significance"], first["num_pairs"]
-        exact = sum(r.result["exact"] for r in batch)
-        right = [p if name in first["controlled"] else 1 - p for name, p in first["predicted"].items()]
-        hits = {
-            name: (Rate(sum(r.result["found"][name] for r in batch), total, name, p), p)
-            for name, p in first["predicted"].items()
-        }
+    frame = in_order(tidy(records, kind="correctness"), "family", FAMILIES, "factor")
+    for (family, _), own in groups(frame, "family", "factor").items():
+        first, total = own.row(0, named=True), int(own["num_runs"].sum())
+        n, predicted = first["num_pairs"], first["predicted"]
+        hits = {name: int(own["found"].struct.field(name).sum()) for name in predicted}
+        right = [p if name in first["controlled"] else 1 - p for name, p in predicted.items()]
         found.append(
             Size(
-                family, n, Rate(total - exact, total, f"{FAMILIES[family]}, {n}", delta),
+                family, n, Rate(total - int(own["exact"].sum()), total, f"{FAMILIES[family]}, {n}", first["significance"]),
                 1 - float(np.prod(right)),  # as if the tests of different features were independent, which they nearly are
-                first["bound"], first["planned_pairs"], first["proven_pairs"], first["wrong_when_proven"], hits,
+                first["bound"], first["planned_pairs"], first["proven_pairs"], first["wrong_when_proven"],
+                [Rate(hits[name], total, name, p) for name, p in predicted.items()],
             )
         )  # fmt: skip
     return found
@@ -102,16 +110,15 @@ def concentration_panel(found: list[Looseness]) -> Panel:
     """Holds where no bound is broken more often than δ, by the 95 % interval; partly where some are; else it does not."""
     bad = [f for f in found if f.broken.verdict == "too often"]
     least, most = min(f.factor for f in found), max(f.factor for f in found)
-    broken = sum(f.broken.count for f in found)
     return Panel(
         "theory-concentration",
         "How loose Theorem 4.1 is",
         "With probability 1 − δ the maximum-likelihood fit is as near to the truth as Theorem 4.1 says.",
         "holds" if not bad else "holds partly" if len(bad) < len(found) else "does not hold",
-        f"At δ = {found[0].broken.nominal:g} the {len(found)} bounds were broken {broken} times in "
-        f"{sum(f.broken.num_runs for f in found)}; they lie {_number(least)} to {_number(most)} times above the "
+        f"At δ = {found[0].broken.nominal:g} the {len(found)} bounds were broken {sum(f.broken.count for f in found)} "
+        f"times in {sum(f.broken.num_runs for f in found)}; they lie {_number(least)} to {_number(most)} times above the "
         "quantile that they bound.",
-        draw_looseness(found, QUANTITIES, FAMILIES),
+        draw_looseness(found),
         ("policy", "pairs", "bounded", "broken (95 %)", "bound / quantile"),
         [
             (FAMILIES[f.family], str(f.num_pairs), QUANTITIES[f.quantity], f.broken.words, _number(f.factor))
@@ -123,17 +130,16 @@ def concentration_panel(found: list[Looseness]) -> Panel:
 
 def sizes_panel(sizes: list[Size]) -> Panel:
     """Holds where P(Î ≠ I*) is at most δ at the n that is proven, and no simulated one lies above its bound."""
-    contradicted = [s for s in sizes if s.wrong.interval[0] > s.bound or s.wrong_when_proven > s.wrong.nominal]
+    contradicted = [s for s in sizes if s.wrong.low > s.bound or s.wrong_when_proven > s.wrong.nominal]
     void, worst = sum(s.bound >= 1 for s in sizes), max(1e-300, *(s.wrong_when_proven for s in sizes))
     words, numbers = [], {}
-    for family, title in FAMILIES.items():
-        own = [s for s in sizes if s.family == family]
-        if not own:
-            continue
+    for family, own in _by_family(sizes):
         seen, planned, proven = pairs_seen(own, own[0].wrong.nominal), own[0].planned_pairs, own[0].proven_pairs
         numbers[family] = {"seen": seen, "planned": planned, "proven": proven}
         enough = f"{_number(seen)} pairs do" if seen else "no number of pairs that was tried does"
-        words.append(f"{title}: in simulation {enough}, planned are {_number(planned)}, proven {_number(proven)}")
+        words.append(
+            f"{FAMILIES[family]}: in simulation {enough}, planned are {_number(planned)}, proven {_number(proven)}"
+        )
     return Panel(
         "theory-sizes",
         "Sample sizes: proven, planned, seen",
@@ -141,7 +147,7 @@ def sizes_panel(sizes: list[Size]) -> Panel:
         "does not hold" if contradicted else "holds",
         f"{'; '.join(words)}. At the proven n the chance of an error is below {worst:.0e}; at {void} of the {len(sizes)} "
         "simulated sizes the bound is above 1 and says nothing.",
-        draw_sizes(sizes, FAMILIES),
+        draw_sizes(sizes),
         ("policy", "pairs", "Î ≠ I* (95 %)", "foretold by χ²", "Theorem 4.2"),
         [
             (FAMILIES[s.family], str(s.num_pairs), s.wrong.words, f"{s.foretold:.3f}", f"≤ {_number(s.bound)}")
@@ -153,30 +159,73 @@ def sizes_panel(sizes: list[Size]) -> Panel:
 
 def power_panel(sizes: list[Size]) -> Panel:
     """How many intervals of the simulated power hold the foretold one: 95 % would, were planning exact."""
-    rows = [(s, rate, p) for s in sizes for rate, p in s.found.values()]
-    inside = sum(rate.verdict == "as promised" for _, rate, _ in rows)
-    off = max(abs(rate.value - p) for _, rate, p in rows)
+    rows = [(s, rate) for s in sizes for rate in s.found]
+    inside = sum(rate.verdict == "as promised" for _, rate in rows)
+    off = max(abs(rate.value - rate.nominal) for _, rate in rows)
     return Panel(
         "theory-power",
         "Power as planned",
         "Does the non-central χ² that planning uses foretell how often each feature is found?",
         "our own",
         f"{inside} of {len(rows)} intervals hold what was foretold; the largest difference is {off:.3f}.",
-        draw_powers(sizes, FAMILIES),
+        draw_powers(sizes),
         ("policy", "pairs", "feature", "found (95 %)", "foretold"),
-        [(FAMILIES[s.family], str(s.num_pairs), rate.name, rate.words, f"{p:.3f}") for s, rate, p in rows],
+        [(FAMILIES[s.family], str(s.num_pairs), rate.name, rate.words, f"{rate.nominal:.3f}") for s, rate in rows],
         {"inside": inside, "of": len(rows), "largest difference": off},
     )
 
 
-def _grouped(records: list[Record], kind: str, by: str) -> list[tuple[tuple[str, Any], list[Record]]]:
-    """Batches of one kind by family and one more setting, in the order of FAMILIES and of that setting."""
-    found: dict[tuple[str, Any], list[Record]] = {}
-    for record in records:
-        if record.setting["kind"] == kind:
-            found.setdefault((record.setting["family"], record.setting[by]), []).append(record)
-    order = list(FAMILIES)
-    return sorted(found.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
+def draw_looseness(found: list[Looseness]) -> "Figure":
+    """How many times above the quantile each bound lies, on a logarithmic axis; 1 is a bound that is just right."""
+    figure, axes = new_plot(3.4, "Bounds of Theorem 4.1 against simulation")
+    for family, title in FAMILIES.items():
+        for n, marker in zip(sorted({f.num_pairs for f in found}), ("o", "D", "s", "^"), strict=False):
+            own = [f for f in found if f.family == family and f.num_pairs == n]
+            places = [list(QUANTITIES).index(f.quantity) for f in own]
+            label = f"{title}, {n} pairs"
+            axes.plot([f.factor for f in own], places, marker, color=COLOURS[family], label=label, alpha=0.85)
+    axes.axvline(1, color=INK, linewidth=1, linestyle=DASHED)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(QUANTITIES)), list(QUANTITIES.values()))
+    axes.set_ylim(len(QUANTITIES) - 0.5, -0.5)
+    axes.set_xlabel("bound divided by the quantile that it bounds")
+    legend(axes)
+    return figure
+
+
+def draw_sizes(sizes: list[Size]) -> "Figure":
+    """P(Î ≠ I*) against the number of pairs: simulated, foretold, and where Theorem 4.2 begins to prove it small."""
+    figure, axes = new_plot(4.2, "When Rule 2 finds exactly what is controlled")
+    for family, own in _by_family(sizes):
+        title, colour, proven = FAMILIES[family], COLOURS[family], own[0].proven_pairs
+        draw_whiskers(axes, [(s.num_pairs, s.wrong) for s in own], colour, f"{title} (line: foretold)")
+        axes.plot([s.num_pairs for s in own], [s.foretold for s in own], color=colour, linewidth=1.5)
+        axes.axvline(proven, color=colour, linewidth=2, linestyle=":")
+        axes.text(proven / 1.5, 0.5, f"{title}: proven from here on", color=colour, rotation=90, va="center", ha="right",
+                  fontsize=9, transform=axes.get_xaxis_transform())  # fmt: skip
+    axes.axhline(sizes[0].wrong.nominal, color=INK, linewidth=1, linestyle=DASHED)
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel="pairs (dashed: δ)", ylabel="P(Î ≠ I*)")
+    legend(axes, loc="upper left", bbox_to_anchor=(0.18, 1))
+    return figure
+
+
+def draw_powers(sizes: list[Size]) -> "Figure":
+    """How often each feature was found against how often it was foretold to be; on the line planning is exact."""
+    figure, axes = new_plot(4.6, "Power, planned and seen", width=5.2)
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=DASHED, zorder=1)
+    for family, own in _by_family(sizes):
+        points = [(rate.nominal, rate) for size in own for rate in size.found]
+        draw_whiskers(axes, points, COLOURS[family], FAMILIES[family], alpha=0.8)
+    axes.set(xlabel="foretold share", ylabel="share of data sets in which it was found")
+    legend(axes)
+    return figure
+
+
+def _by_family(sizes: list[Size]) -> list[tuple[str, list[Size]]]:
+    found = [(family, [s for s in sizes if s.family == family]) for family in FAMILIES]
+    return [(family, own) for family, own in found if own]
 
 
 def _number(value: float) -> str:

@@ -247,6 +247,11 @@ class NetworkLikelihood(Likelihood):
         return jacobian.T @ gram @ jacobian
 
     @property
+    def num_fits(self) -> int:
+        """The supports that were searched so far."""
+        return len(self._peaks)
+
+    @property
     def restart_noise(self) -> float:
         """By how much λ moves with other random starts, at worst over the fits made so far."""
         return max((best.noise for best in self._peaks.values()), default=0.0)

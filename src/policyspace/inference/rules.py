@@ -34,7 +34,7 @@ def one_at_a_time(test: SupportTest, significance: float, correction: Correction
     corrected = p_values if test.simultaneous else CORRECTIONS[correction](p_values)
     adjusted = dict(zip(tests, corrected.tolist(), strict=True))
     selected = frozenset(g for g in tests if adjusted[g] <= significance)
-    return _unless_withheld(test, significance, Verdicts([selected], tests, adjusted, True))
+    return Verdicts([selected], tests, adjusted, True)
 
 
 def all_supports(test: SupportTest, significance: float, paper_rule: bool = False) -> Verdicts:
@@ -62,14 +62,14 @@ def all_supports(test: SupportTest, significance: float, paper_rule: bool = Fals
         unsure = {g: max(adjusted[g], float(np.nextafter(significance, 1))) for g in searched}
         # Every sufficient support holds the others; where they are enough, no other support is minimal.
         only = not support.intersection(searched) and not paper_rule
-        return _unless_withheld(test, significance, Verdicts([support], tests, adjusted | unsure, only))
+        return Verdicts([support], tests, adjusted | unsure, only)
     lattice = Lattice.of(test, searched, [tests[g] for g in searched])
     sufficient = lattice.decide(_criticals(law, level, lattice.degrees_of_freedom), upward_closed=not paper_rule)
     masks = without_sufficient_child(sufficient) if paper_rule else minimal(sufficient)
     largest = lattice.adjusted_p_values(law, sufficient)
     adjusted |= {g: min(1.0, factor * p) for g, p in zip(searched, largest.tolist(), strict=True)}
     supports = sorted((lattice.support(int(mask)) for mask in masks), key=lambda s: (len(s), sorted(s)))
-    return _unless_withheld(test, significance, Verdicts(supports, tests, adjusted, True))
+    return Verdicts(supports, tests, adjusted, True)
 
 
 def _one_group_out(test: SupportTest) -> dict[int, Test]:
@@ -104,7 +104,7 @@ def _greedy(test: SupportTest, law: ReferenceLaw, level: float, groups: list[int
     return support
 
 
-def _unless_withheld(test: SupportTest, significance: float, verdicts: Verdicts) -> Verdicts:
+def unless_withheld(test: SupportTest, significance: float, verdicts: Verdicts) -> Verdicts:
     """Where the test itself is not to be trusted only the full support is certain to do: every group stays undecided."""
     trouble = test.withheld(verdicts.tests, significance)
     if not trouble:

@@ -22,6 +22,7 @@ from policyspace.planning.power import check_share, noncentrality_quantile, pair
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
 from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
 from policyspace.policies.groups import Group
+from policyspace.table import Table
 
 TESTS = ("wilks", "universal", "eprocess")
 
@@ -78,15 +79,16 @@ class Plan:
         """The table as text, in the order of COLUMNS."""
         return plan_rows(self)
 
+    def table(self) -> Table:
+        """The rows under their columns."""
+        return Table(COLUMNS, self.rows())
+
     def notes(self) -> list[str]:
         """What must be read with the table."""
         return plan_notes(self)
 
     def __str__(self) -> str:
-        table = [COLUMNS, *self.rows()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
-        text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
-        return "\n".join([self.sentence, "", *text, "", *self.notes()])
+        return "\n".join([self.sentence, "", self.table().text(), "", *self.notes()])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""

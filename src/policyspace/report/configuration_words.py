@@ -1,4 +1,4 @@
-"""A configuration in words, as one would tell it to the person who sets up the world."""
+"""A configuration in words, for the person who sets up the world."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,8 @@ import numpy as np
 
 def words(world: str, configuration: Mapping[str, Any]) -> str:
     """One line: what the configuration of a world, given by its name, makes likely, or its numbers."""
-    tell = {"gridworld": _gridworld, "continuous-gridworld": _continuous_gridworld}.get(world, _numbers)
-    return tell(configuration)
+    describe = {"gridworld": _gridworld, "continuous-gridworld": _continuous_gridworld}.get(world, _numbers)
+    return describe(configuration)
 
 
 def chances(logits: Any) -> np.ndarray:

@@ -5,45 +5,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policyspace.report.configuration_words import chances
+from policyspace.report.style import AGENT, FAINT, GOAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, FAINT = "#1f2933", "#d5dbe1"
-AGENT, GOAL = "#1f5fa8", "#c8322b"
 COLOURS = {"agent": AGENT, "goal": GOAL}
 
 
 def gridworld_panel(
-    axes: "Axes", configuration: dict[str, Any], open_: set[str], falling: set[str], asked: set[str]
+    axes: "Axes", configuration: dict[str, Any], open_: set[str], new: set[str], asked: set[str]
 ) -> None:
     """Half-cells tinted by the law of starts (blue) and goals (red); a line for each row or column that is still open.
 
-    Lines of features that fall in this very round are drawn as ghosts; a feature asked for alone has a halo.
+    Lines of features that are newly selected in this very round are drawn as ghosts; a feature asked for alone has a halo.
     """
     size = len(configuration["row"])
-    _bare(axes)
+    _empty(axes)
     _half_cells(axes, chances(configuration["row"]), chances(configuration["col"]), AGENT, upper=True)
     _half_cells(axes, chances(configuration["goal_row"]), chances(configuration["goal_col"]), GOAL, upper=False)
     for line in np.arange(-0.5, size):
         axes.plot([-0.5, size - 0.5], [line, line], color=FAINT, lw=0.8, zorder=1)
         axes.plot([line, line], [-0.5, size - 0.5], color=FAINT, lw=0.8, zorder=1)
-    for name in open_ | falling:
+    for name in open_ | new:
         who, along, level = _line_of(name)
         shift = -0.13 if who == "agent" else 0.13
         ends = [-0.36, size - 0.64]
         x, y = (ends, [level + shift] * 2) if along == "row" else ([level + shift] * 2, ends)
-        _line(axes, x, y, COLOURS[who], name in falling, name in asked)
+        _line(axes, x, y, COLOURS[who], name in new, name in asked)
     axes.set(xlim=(-0.56, size - 0.44), ylim=(size - 0.44, -0.56))
 
 
 def continuous_gridworld_panel(
-    axes: "Axes", configuration: dict[str, Any], open_: set[str], falling: set[str], asked: set[str]
+    axes: "Axes", configuration: dict[str, Any], open_: set[str], new: set[str], asked: set[str]
 ) -> None:
     """Clouds where the agent (blue) and the goal (red) start; a ring for each radial feature that is still open."""
     from matplotlib.patches import Circle
 
-    _bare(axes)
+    _empty(axes)
     h = 2.5
     line = np.linspace(-h, h, 120)
     image = np.ones((len(line), len(line), 3))
@@ -51,9 +50,9 @@ def continuous_gridworld_panel(
         along_x, along_y = (np.exp(-((line - float(configuration[n])) ** 2) / (2 * variance)) for n in (x, y))
         image = _tinted(image, np.outer(along_y, along_x) * 0.55, colour)
     axes.imshow(image, extent=(-h, h, -h, h), origin="lower", zorder=0, interpolation="none")
-    for name in open_ | falling:
+    for name in open_ | new:
         who, _, i, j = name.split("_")
-        ghost = name in falling
+        ghost = name in new
         style = {"lw": 1.0, "ls": (0, (1.2, 2)), "alpha": 0.75} if ghost else {"lw": 1.9}
         radius, centre = (0.36 if who == "agent" else 0.21), (int(i) - 2.0, int(j) - 2.0)
         if name in asked:
@@ -64,7 +63,7 @@ def continuous_gridworld_panel(
         side.set(visible=True, color=FAINT, linewidth=1)
 
 
-def _bare(axes: "Axes") -> None:
+def _empty(axes: "Axes") -> None:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(False)

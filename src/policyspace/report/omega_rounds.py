@@ -1,11 +1,11 @@
-"""ω over the rounds, as a curve where it is one number and as bars where it is several, above what fell when."""
+"""ω over the rounds, as a curve where it is one number and as bars where it is several, above what was selected when."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyspace.report.gridworld_rounds import AGENT, GOAL, INK
+from policyspace.report.style import AGENT, FAINTER, GOAL, GREEN, GREY, INK, bare, new_figure
 from policyspace.study.round_record import RoundRecord
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from policyspace.worlds.configuration_parameters import ConfigurationParameter
 
-SHOWN, OPEN, GRID = "#0b6e4f", "#b8c2cc", "#e4e7eb"
 MOST_LANES = 24
 
 
@@ -25,16 +24,12 @@ def draw_omega(
     truth: Sequence[str] | None,
     title: str,
 ) -> "Figure":
-    """Above, the configuration of every round; below, a lane for each unit that ends where it fell."""
-    from matplotlib.figure import Figure
-
+    """Above, the configuration of every round; below, a lane for each unit that ends where it was selected."""
     lanes = list(units)[:MOST_LANES]
     entries = _entries(parameters)
     top = 2.6 if len(entries) == 1 else 0.7 + 0.24 * len(entries)
     bottom = 0.8 + 0.3 * len(lanes)
-    figure = Figure(figsize=(max(7.2, 2.4 + 1.15 * len(rounds)), 0.6 + top + bottom), facecolor="white")
-    figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
-    figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
+    figure = new_figure(0.6 + top + bottom, title, width=max(7.2, 2.4 + 1.15 * len(rounds)))
     above, below = figure.subplots(2, 1, height_ratios=[top, bottom], sharex=True)
     if len(entries) == 1:
         _curve(above, parameters[0], rounds)
@@ -56,11 +51,11 @@ def _entries(parameters: Sequence["ConfigurationParameter"]) -> list[tuple[str, 
 
 
 def _curve(axes: "Axes", parameter: "ConfigurationParameter", rounds: Sequence[RoundRecord]) -> None:
-    """ω between its bounds, with what fell written at each point."""
+    """ω between its bounds, its number in bold where something was newly selected."""
     numbers = np.arange(1, len(rounds) + 1)
     values = np.array([float(np.ravel(r.configuration[parameter.name])[0]) for r in rounds])
     span = parameter.high - parameter.low
-    axes.axhspan(parameter.low, parameter.high, color="#f4f6f8", lw=0)
+    axes.axhspan(parameter.low, parameter.high, color=FAINTER, lw=0)
     axes.plot(numbers, values, color=AGENT, lw=2.2, zorder=3)
     axes.plot(numbers, values, "o", color="white", mec=AGENT, mew=2.2, ms=9, zorder=4)
     for number, value, record in zip(numbers, values, rounds, strict=True):
@@ -71,8 +66,7 @@ def _curve(axes: "Axes", parameter: "ConfigurationParameter", rounds: Sequence[R
         )  # fmt: skip
     axes.set_ylim(parameter.low - 0.04 * span, parameter.high + 0.04 * span)
     axes.set_ylabel(parameter.name.replace("_", " "), fontsize=10, color=INK)
-    _plain(axes)
-    axes.yaxis.grid(color=GRID, zorder=0)
+    bare(axes, grid="y")
 
 
 def _bars(axes: "Axes", entries: list[tuple[str, str, tuple[int, ...], float, float]], rounds: Any) -> None:
@@ -81,7 +75,7 @@ def _bars(axes: "Axes", entries: list[tuple[str, str, tuple[int, ...], float, fl
         for number, record in enumerate(rounds, 1):
             value = float(np.asarray(record.configuration[name])[index])
             share = (value - low) / (high - low)
-            axes.barh(i, 0.8, left=number - 0.4, height=0.62, color="#eef1f4", zorder=1)
+            axes.barh(i, 0.8, left=number - 0.4, height=0.62, color=FAINTER, zorder=1)
             axes.barh(i, 0.8 * share, left=number - 0.4, height=0.62, color=AGENT, alpha=0.85, zorder=2)
             axes.text(
                 number + 0.38, i, f"{value:.3g}", fontsize=7.5, color=INK, ha="right", va="center", zorder=3,
@@ -89,19 +83,19 @@ def _bars(axes: "Axes", entries: list[tuple[str, str, tuple[int, ...], float, fl
             )  # fmt: skip
     axes.set_yticks(range(len(entries)), [label for label, *_ in entries], fontsize=8.5, color=INK)
     axes.set_ylim(len(entries) - 0.4, -0.6)
-    _plain(axes)
+    bare(axes, grid="none")
 
 
 def _lanes(axes: "Axes", units: Sequence[str], rounds: Sequence[RoundRecord], truth: Sequence[str] | None) -> None:
-    """A grey line as long as a unit is open; a dot where it fell, red if falsely."""
+    """A grey line as long as a unit is open; a dot where it was selected, red if falsely."""
     for i, unit in enumerate(units):
-        fell = next((r.number + 1 for r in rounds if unit in r.fell), None)
-        end = len(rounds) + 0.4 if fell is None else float(fell)
-        axes.plot([0.6, end], [i, i], color=OPEN, lw=3, solid_capstyle="round", zorder=2)
-        if fell is not None:
+        selected = next((r.number + 1 for r in rounds if unit in r.fell), None)
+        end = len(rounds) + 0.4 if selected is None else float(selected)
+        axes.plot([0.6, end], [i, i], color=GREY, lw=3, solid_capstyle="round", zorder=2)
+        if selected is not None:
             false = truth is not None and unit not in truth
             axes.plot(
-                fell, i, "X" if false else "o", color=GOAL if false else SHOWN, ms=9, mec="white", mew=1.2, zorder=3
+                selected, i, "X" if false else "o", color=GOAL if false else GREEN, ms=9, mec="white", mew=1.2, zorder=3
             )
     labels = [unit if truth is None or unit not in truth else f"{unit} ✓" for unit in units]
     axes.set_yticks(range(len(units)), labels, fontsize=9, color=INK, parse_math=False)
@@ -110,10 +104,4 @@ def _lanes(axes: "Axes", units: Sequence[str], rounds: Sequence[RoundRecord], tr
     axes.set_xticks(range(1, len(rounds) + 1))
     known = "" if truth is None else "; ✓ truly controlled"
     axes.set_xlabel(f"round (a lane ends where its feature is shown to be controlled{known})", fontsize=9.5, color=INK)
-    _plain(axes)
-    axes.xaxis.grid(color=GRID, zorder=0)
-
-
-def _plain(axes: "Axes") -> None:
-    axes.tick_params(length=0, colors=INK, labelsize=9)
-    axes.spines[:].set_visible(False)
+    bare(axes, grid="x")

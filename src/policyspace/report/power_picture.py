@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyspace.planning import GroupPlan, Plan
-from policyspace.report.evidence import FAINT, INK, format_of, save
+from policyspace.report.style import DASHED, INK, SERIES, bare, format_of, new_figure, save
 from policyspace.theory import Setting, power_bound
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 MOST_BANDS = 3
 """More bands than this hide one another: then a bar at the wanted power shows the range of the pairs."""
-
-COLOURS = ("#0b6e4f", "#1d4e89", "#d98e04", "#b23a48", "#6b4e9b", "#3a8fb7", "#7a6c5d", "#4f772d")
 
 
 def plot_power(plan: Plan, setting: Setting | None, path: str | Path) -> None:
@@ -27,11 +25,9 @@ def plot_power(plan: Plan, setting: Setting | None, path: str | Path) -> None:
 
 def draw_power(plan: Plan, setting: Setting | None) -> "Figure":
     """Left: the power of each test, with what the pilot leaves open. Right: the same beside what Theorem 4.2 proves."""
-    from matplotlib.figure import Figure
-
     seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.pairs.value)
-    shown = seen[: len(COLOURS)] if len(seen) <= len(COLOURS) else seen[-len(COLOURS) :]
-    figure = Figure(figsize=(9.6, 4.4), facecolor="white", layout="constrained")
+    shown = seen[: len(SERIES)] if len(seen) <= len(SERIES) else seen[-len(SERIES) :]
+    figure = new_figure(4.4, width=9.6)
     near, far = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     left = max(plan.procedure.fewest, plan.num_pairs / 20, 2.0)
     right = max([3 * plan.num_pairs, *(2 * g.pairs.value for g in shown if g.pairs.value < np.inf)])
@@ -51,12 +47,12 @@ def draw_power(plan: Plan, setting: Setting | None) -> "Figure":
         _proven(far, plan, setting, shown, np.geomspace(left, max(end, right), 240))
     far.set_title("solid: practice, dashed: proven", loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     for axes in (near, far):
-        _dress(axes, plan.power)
+        _finish(axes, plan.power)
     return figure
 
 
 def _curves(axes: "Axes", plan: Plan, groups: list[GroupPlan], pairs: np.ndarray, bands: bool) -> None:
-    for colour, group in zip(COLOURS, groups, strict=False):
+    for colour, group in zip(SERIES, groups, strict=False):
         axes.plot(pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=group.group)
         if not bands or group.rate.low == group.rate.high:
             continue
@@ -74,7 +70,7 @@ def _powers(plan: Plan, pairs: np.ndarray, rate: float, group: GroupPlan) -> lis
 
 
 def _proven(axes: "Axes", plan: Plan, setting: Setting, groups: list[GroupPlan], pairs: np.ndarray) -> None:
-    for colour, group in zip(COLOURS, groups, strict=False):
+    for colour, group in zip(SERIES, groups, strict=False):
         proven = [power_bound(plan.significance, n, group.rate.value / 2, setting, len(plan.groups)) for n in pairs]
         axes.plot(pairs, proven, color=colour, linewidth=1.4, linestyle=(0, (4, 2)))
 
@@ -99,13 +95,9 @@ def _title(plan: Plan, seen: list[GroupPlan], shown: list[GroupPlan]) -> str:
     return f"Power against the number of pairs{rest}"
 
 
-def _dress(axes: "Axes", wanted: float) -> None:
+def _finish(axes: "Axes", wanted: float) -> None:
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.02)
-    axes.axhline(wanted, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    axes.set_xlabel("pairs (state, action)", fontsize=9, color=INK)
-    axes.grid(color=FAINT)
-    axes.set_axisbelow(True)
-    axes.tick_params(which="both", length=0, colors=INK, labelsize=8.5)
-    for side in ("top", "right", "bottom", "left"):
-        axes.spines[side].set_visible(False)
+    axes.axhline(wanted, color=INK, linewidth=0.8, linestyle=DASHED)
+    axes.set_xlabel("pairs (state, action)")
+    bare(axes)

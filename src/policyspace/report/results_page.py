@@ -14,9 +14,11 @@ from typing import Any
 
 from policyspace.data.whole_file import replacing
 from policyspace.report.inline_svg import inline_svg
+from policyspace.report.style import FAINT, INK, QUIET
+from policyspace.table import Table
 
 MARKS = {"holds": "✓", "holds partly": "◐", "does not hold": "✗", "our own": "◇"}
-"""Shown beside the words, so that no verdict is told by colour alone."""
+"""Shown beside the words, so that no verdict is said by colour alone."""
 
 PLURALS = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
 """The verdicts on claims of the paper, as they are said of several."""
@@ -55,7 +57,8 @@ def _page(
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<link rel="icon" href="data:,">'  # without it a browser asks the network for one
     yield f"<title>policyspace: {escape(title)}</title>"
-    yield f"<style>\n{package_files('policyspace.report').joinpath('results_page.css').read_text('utf-8')}</style>"
+    yield f"<style>\n:root {{ --ink: {INK}; --soft: {QUIET}; --line: {FAINT}; }}"
+    yield f"{package_files('policyspace.report').joinpath('results_page.css').read_text('utf-8')}</style>"
     yield "</head><body><main>"
     yield f'<header><p class="over">policyspace {escape(results["version"])}</p><h1>{escape(title)}</h1>'
     yield f'<p class="lead">{_lead(experiments, published)}</p>{_other(link, published)}</header>'
@@ -72,11 +75,11 @@ def _lead(experiments: dict[str, Any], published: bool) -> str:
     """What this page is, and how the claims of the paper fared, in a sentence each."""
     panels = [panel for experiment in experiments.values() for panel in experiment["panels"]]
     counts = {verdict: sum(panel["verdict"] == verdict for panel in panels) for verdict in PLURALS}
-    told = ", ".join(f"{n}{NO_BREAK}{verdict if n == 1 else PLURALS[verdict]}" for verdict, n in counts.items() if n)
+    listed = ", ".join(f"{n}{NO_BREAK}{verdict if n == 1 else PLURALS[verdict]}" for verdict, n in counts.items() if n)
     whose = "the paper's literal settings where ours differ" if published else "our default settings"
     return (
         "The claims of “Policy Space Identification in Configurable Environments”, beside what came out when the "
-        f"experiments were run again with {whose}." + (f" Of its claims, {told}." if told else "")
+        f"experiments were run again with {whose}." + (f" Of its claims, {listed}." if listed else "")
     )
 
 
@@ -195,18 +198,10 @@ def _panel(panel: dict[str, Any], command: str, figures: Path) -> Iterator[str]:
         drawn = inline_svg((figures / f"{panel['name']}.svg").read_text("utf-8"), panel["name"], panel["title"])
         yield f'<figure><div class="sideways" tabindex="0">{drawn}</div></figure>'
     if panel["rows"]:
-        yield from _table(panel)
+        table = Table(panel["columns"], panel["rows"])
+        numbers = table.html(f"{panel['title']}: the numbers", heading=_heading, cell=_unbroken)
+        yield f'<div class="sideways" tabindex="0">{numbers}</div>'
     yield f'<p class="command"><span class="label">Remake it</span> <code>{escape(command)}</code></p></article>'
-
-
-def _table(panel: dict[str, Any]) -> Iterator[str]:
-    yield f'<div class="sideways" tabindex="0"><table><caption>{escape(panel["title"])}: the numbers</caption><thead><tr>'
-    yield "".join(f'<th scope="col">{_heading(column)}</th>' for column in panel["columns"])
-    yield "</tr></thead><tbody>"
-    for first, *rest in panel["rows"]:
-        cells = "".join(f"<td>{_unbroken(cell)}</td>" for cell in rest)
-        yield f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>'
-    yield "</tbody></table></div>"
 
 
 def _unbroken(text: str) -> str:

@@ -9,16 +9,15 @@ import numpy as np
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.report.configuration_words import words
-from policyspace.report.gridworld_rounds import AGENT, GOAL, INK
 from policyspace.report.omega_rounds import draw_omega
-from policyspace.report.rounds_picture import Story, chosen
+from policyspace.report.rounds_picture import Story, most_telling
+from policyspace.report.style import AGENT, FAINT, GOAL, GREEN, INK, QUIET
 from policyspace.study.round_record import RoundRecord
 
 CONFIGURED, IDENTIFIED, END = 1100, 1500, 4000
 """How long frames stay, in milliseconds."""
 MOST_ROUNDS = 24
 """A longer film is not watched to its end."""
-GREY = "#52606d"
 
 
 def film_rounds(story: Story, path: str | Path) -> None:
@@ -28,7 +27,7 @@ def film_rounds(story: Story, path: str | Path) -> None:
     if Path(path).suffix.lower() != ".gif":
         raise InputError(f"{path}: an animation is saved as .gif: rename it.")
     frames, durations = [], []
-    for record in chosen(story.rounds, MOST_ROUNDS):
+    for record in most_telling(story.rounds, MOST_ROUNDS):
         for identified in (False, True) if story.panel else (True,):
             frames.append(Image.fromarray(_frame(story, record, identified)))
             durations.append(IDENTIFIED if identified else CONFIGURED)
@@ -72,28 +71,30 @@ def _panel_frame(story: Story, record: RoundRecord, identified: bool) -> Any:
     assert story.panel is not None
     figure = Figure(figsize=(9.6, 5.4), facecolor="white")
     axes = figure.add_axes((0.02, 0.035, 0.525, 0.93))
-    before, fell = story.open_before(record), set(record.fell)
+    before, new = story.open_before(record), set(record.fell)
     alone = set(record.asked_for) if len(record.asked_for) == 1 else set()
     if identified:
-        story.panel(axes, record.configuration, before - fell, fell, set())
+        story.panel(axes, record.configuration, before - new, new, set())
     else:
         story.panel(axes, record.configuration, before, set(), alone)
-    _words(figure, story, record, identified)
+    _describe_round(figure, story, record, identified)
     _progress(figure, story, record, identified)
     return figure
 
 
-def _words(figure: Any, story: Story, record: RoundRecord, identified: bool) -> None:
+def _describe_round(figure: Any, story: Story, record: RoundRecord, identified: bool) -> None:
     left, y = 0.585, 0.93
     figure.text(left, y, f"Round {record.number + 1}", fontsize=22, fontweight="bold", color=INK, va="top")
-    figure.text(left, y - 0.095, "identification" if identified else "configuration", fontsize=14, color=GREY, va="top")
+    figure.text(
+        left, y - 0.095, "identification" if identified else "configuration", fontsize=14, color=QUIET, va="top"
+    )
     said = words(story.world, record.configuration)
     lines = textwrap.wrap(said[0].upper() + said[1:] + ".", 46)
     figure.text(left, y - 0.185, "\n".join(lines), fontsize=11, color=INK, va="top", linespacing=1.4)
     if identified:
-        fell = ", ".join(record.fell) or "nothing"
-        shown = textwrap.wrap(f"{record.num_episodes} episodes show: {fell}", 46, max_lines=5, placeholder=" …")
-        figure.text(left, 0.5, "\n".join(shown), fontsize=11, color="#0b6e4f" if record.fell else GREY, va="top",
+        new = ", ".join(record.fell) or "nothing"
+        shown = textwrap.wrap(f"{record.num_episodes} episodes show: {new}", 46, max_lines=5, placeholder=" …")
+        figure.text(left, 0.5, "\n".join(shown), fontsize=11, color=GREEN if record.fell else QUIET, va="top",
                     linespacing=1.4)  # fmt: skip
     if identified and record is story.rounds[-1]:
         end = textwrap.wrap(story.verdict + ".", 40)
@@ -108,7 +109,7 @@ def _progress(figure: Any, story: Story, record: RoundRecord, identified: bool) 
         mine = [u for u in story.units if u.startswith("goal") == goal]
         for j, unit in enumerate(mine):
             x, width = j / len(mine), 0.82 / len(mine)
-            axes.barh(-i, width, left=x, height=0.6, color=colour if unit in shown else "#e8ecf0", lw=0)
+            axes.barh(-i, width, left=x, height=0.6, color=colour if unit in shown else FAINT, lw=0)
     axes.set(xlim=(0, 1), ylim=(-1.5, 0.5))
     axes.axis("off")
-    figure.text(0.585, 0.125, f"{len(shown)} of {len(story.units)} shown to be controlled", fontsize=9.5, color=GREY)
+    figure.text(0.585, 0.125, f"{len(shown)} of {len(story.units)} shown to be controlled", fontsize=9.5, color=QUIET)

@@ -6,15 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from policyspace.errors import InputError
-from policyspace.report.evidence import format_of, save
-from policyspace.report.gridworld_rounds import (
-    AGENT,
-    GOAL,
-    INK,
-    continuous_gridworld_panel,
-    gridworld_panel,
-)
+from policyspace.report.gridworld_rounds import continuous_gridworld_panel, gridworld_panel
 from policyspace.report.omega_rounds import draw_omega
+from policyspace.report.style import AGENT, GOAL, GREY, INK, QUIET, format_of, save
 from policyspace.study.round_record import RoundRecord
 
 if TYPE_CHECKING:
@@ -34,7 +28,7 @@ MOST_ROUNDS = 8
 @final
 @dataclass(frozen=True)
 class Story:
-    """What the pictures tell: the rounds of one agent in one world, and the truth where it is known."""
+    """What the pictures show: the rounds of one agent in one world, and the truth where it is known."""
 
     world: str
     parameters: tuple["ConfigurationParameter", ...]
@@ -44,11 +38,11 @@ class Story:
 
     def __post_init__(self) -> None:
         if not self.rounds:
-            raise InputError("there is nothing to draw yet, found no rounds: tell the first one.")
+            raise InputError("there is nothing to draw yet, found no rounds: report the first one.")
 
     @property
     def panel(self) -> Callable[..., None] | None:
-        """How a round looks in this world; a grid world whose units are not its features has no such picture."""
+        """How a round is drawn in this world; a grid world whose units are not its features has no such picture."""
         plain = all(unit.rsplit("_", 1)[-1].isdigit() for unit in self.units)
         return PANELS.get(self.world) if plain else None
 
@@ -79,7 +73,7 @@ def draw_rounds(story: Story) -> "Figure":
         return draw_omega(story.parameters, story.rounds, story.units, story.truth, _title(story))
     from matplotlib.figure import Figure
 
-    shown = chosen(story.rounds)
+    shown = most_telling(story.rounds)
     across = min(len(shown), 2)
     down = -(-len(shown) // 2)
     figure = Figure(figsize=(0.5 + 5.4 * across, 2.86 * down + 1.12), facecolor="white")
@@ -91,20 +85,20 @@ def draw_rounds(story: Story) -> "Figure":
         row, first = divmod(i, 2)
         configured = figure.add_subplot(grid[row, 2 * first])
         identified = figure.add_subplot(grid[row, 2 * first + 1])
-        before, fell = story.open_before(record), set(record.fell)
+        before, new = story.open_before(record), set(record.fell)
         alone = set(record.asked_for) if len(record.asked_for) == 1 else set()
         story.panel(configured, record.configuration, before, set(), alone)
-        story.panel(identified, record.configuration, before - fell, fell, set())
+        story.panel(identified, record.configuration, before - new, new, set())
         _caption(configured, f"{record.number + 1}  configuration", f"{record.num_episodes} episodes")
-        _caption(identified, "identification", f"{len(fell)} fell, {len(record.undecided)} open")
+        _caption(identified, "identification", f"{len(new)} newly selected, {len(record.undecided)} open")
         _arrow(configured)
     figure.text(0.025, 1 - 0.2 / height, _title(story), fontsize=14, fontweight="bold", color=INK, va="top")
     _legend(figure, story, len(shown))
     return figure
 
 
-def chosen(rounds: Sequence[RoundRecord], most: int = MOST_ROUNDS) -> list[RoundRecord]:
-    """The rounds that a page, or a film, can hold: the first, those in which most fell, the last."""
+def most_telling(rounds: Sequence[RoundRecord], most: int = MOST_ROUNDS) -> list[RoundRecord]:
+    """The rounds that a page, or a film, can hold: the first, those in which most was newly selected, the last."""
     if len(rounds) <= most:
         return list(rounds)
     inner = sorted(rounds[1:-1], key=lambda r: (-len(r.fell), r.number))[: most - 2]
@@ -117,14 +111,14 @@ def _title(story: Story) -> str:
 
 def _caption(axes: "Axes", what: str, detail: str) -> None:
     axes.text(0.0, -0.045, what, transform=axes.transAxes, fontsize=10.5, fontweight="bold", color=INK, va="top")
-    axes.text(1.0, -0.045, detail, transform=axes.transAxes, fontsize=10, color="#52606d", va="top", ha="right")
+    axes.text(1.0, -0.045, detail, transform=axes.transAxes, fontsize=10, color=QUIET, va="top", ha="right")
 
 
 def _arrow(axes: "Axes") -> None:
     """From a configuration to its identification."""
     axes.annotate(
         "", xy=(1.125, 0.5), xytext=(1.015, 0.5), xycoords="axes fraction",
-        arrowprops={"arrowstyle": "-|>", "color": "#8a97a5", "lw": 1.4, "mutation_scale": 13}, annotation_clip=False,
+        arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 1.4, "mutation_scale": 13}, annotation_clip=False,
     )  # fmt: skip
 
 
@@ -144,8 +138,8 @@ def _legend(figure: "Figure", story: Story, num_shown: int) -> None:
         frameon=False, fontsize=9.5, labelcolor=INK, handlelength=1.6, columnspacing=1.8,
     )  # fmt: skip
     if num_shown < len(story.rounds):
-        note = f"{num_shown} of {len(story.rounds)} rounds shown: the first, those in which most fell, the last"
-        figure.text(0.975, 0.2 / figure.get_figheight(), note, fontsize=9, color="#52606d", ha="right", style="italic")
+        note = f"{num_shown} of {len(story.rounds)} rounds shown: the first, those that show most, the last"
+        figure.text(0.975, 0.2 / figure.get_figheight(), note, fontsize=9, color=QUIET, ha="right", style="italic")
 
 
 def _count(number: int) -> str:

@@ -3,6 +3,8 @@
 import math
 from typing import TYPE_CHECKING
 
+from policyspace.table import Table
+
 if TYPE_CHECKING:
     from policyspace.theory.assessment import Assessment
 
@@ -59,10 +61,8 @@ def assessment_notes(found: "Assessment") -> list[str]:
 
 def assessment_text(found: "Assessment") -> str:
     """Sentence, table and notes."""
-    table = [COLUMNS, *assessment_rows(found)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
-    text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
-    return "\n".join([assessment_sentence(found), "", *text, "", *assessment_notes(found)])
+    table = Table(COLUMNS, assessment_rows(found)).text()
+    return "\n".join([assessment_sentence(found), "", table, "", *assessment_notes(found)])
 
 
 def _number(value: float | None) -> str:

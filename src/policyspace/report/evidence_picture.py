@@ -1,24 +1,32 @@
 """The picture of an answer: the evidence for each group, beside the line that it must cross."""
 
 import textwrap
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from policyspace.answer import GroupTest, Identification
-from policyspace.data.whole_file import replacing
-from policyspace.errors import InputError
+from policyspace.report.style import (
+    AMBER,
+    DARK_AMBER,
+    DASHED,
+    GREEN,
+    GREY,
+    INK,
+    QUIET,
+    bare,
+    format_of,
+    new_figure,
+    save,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
-COLOURS = {"controlled": "#0b6e4f", "undecided": "#d98e04", "no evidence": "#9aa5b1"}
-TEXT = {"controlled": "#0b6e4f", "undecided": "#8f5d00", "no evidence": "#52606d"}
-INK, FAINT = "#1f2933", "#e4e7eb"
+COLOURS = {"controlled": GREEN, "undecided": AMBER, "no evidence": GREY}
+TEXT = {"controlled": GREEN, "undecided": DARK_AMBER, "no evidence": QUIET}
 
 MOST_BARS = 150
 """More would not be read, and beyond some thousands could not be drawn."""
@@ -30,38 +38,12 @@ def plot_evidence(answer: Identification, path: str | Path) -> None:
     save(draw_evidence(answer), path)
 
 
-def format_of(path: str | Path) -> str:
-    """The format that the suffix of a file stands for."""
-    suffix = Path(path).suffix.lower()
-    if suffix.lstrip(".") not in FORMATS:
-        found = f"'{suffix}'" if suffix else "no suffix"
-        raise InputError(f"{path}: a picture is saved as .png, .svg or .pdf, found {found}: rename it.")
-    return suffix.lstrip(".")
-
-
-def save(figure: "Figure", path: str | Path) -> None:
-    """The same figure gives the same bytes: no dates, no random identifiers."""
-    import matplotlib
-
-    suffix = format_of(path)
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
-    with (
-        warnings.catch_warnings(),
-        matplotlib.rc_context({"svg.hashsalt": "policyspace"}),
-        replacing(path) as out,
-    ):
-        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
-        figure.savefig(out, format=suffix, dpi=160, metadata=dates)
-
-
 def draw_evidence(answer: Identification) -> "Figure":
     """One bar a group, as long as −log₁₀ of its adjusted p-value; what passes the line is controlled."""
-    from matplotlib.figure import Figure
-
     tests = _strongest(answer.tests)[::-1]
     title = textwrap.wrap(_one_line(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
     height = 0.95 + 0.2 * len(title) + 0.32 * len(tests)
-    figure = Figure(figsize=(8.2, height), facecolor="white", layout="constrained")
+    figure = new_figure(height, width=8.2)
     figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
     axes = figure.add_subplot()
     _draw_bars(axes, tests)
@@ -104,7 +86,7 @@ def _draw_scale(axes: "Axes", tests: list[GroupTest], significance: float) -> No
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     right = max(float(_evidence(tests).max()) * 1.04, threshold * 1.8)
     axes.set_xlim(0, right)
-    axes.axvline(threshold, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=3)
+    axes.axvline(threshold, color=INK, linewidth=1, linestyle=DASHED, zorder=3)
     ticks = [threshold]
     for tick in (0, 0.3, 1, 3, 10, 30, 100, 300):
         if tick <= right and all(abs(np.sqrt(tick) - np.sqrt(other)) > 0.075 * np.sqrt(right) for other in ticks):
@@ -113,10 +95,8 @@ def _draw_scale(axes: "Axes", tests: list[GroupTest], significance: float) -> No
     axes.set_xlabel(
         f"adjusted p-value (evidence grows to the right; dashed: δ = {significance:g})", fontsize=9, color=INK
     )
-    axes.xaxis.grid(color=FAINT, zorder=0)
-    axes.tick_params(length=0, colors=INK)
+    bare(axes, grid="x")
     axes.tick_params(axis="y", pad=7)
-    axes.spines[:].set_visible(False)
 
 
 def _evidence(tests: list[GroupTest]) -> np.ndarray:

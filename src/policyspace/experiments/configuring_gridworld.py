@@ -2,9 +2,6 @@
 
 from policyspace.experiments.configured_run import run
 from policyspace.experiments.configuring import Configuring
-from policyspace.experiments.configuring_panels import panels
-from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.records import Cell, Record
 
 __all__ = ["analyse", "cells", "run"]
 
@@ -15,7 +12,8 @@ AUTHORS_HOURS = 25 * (4 * 1.0 + 2.75 + 5 * 0.1)
 
 SETTINGS = Configuring(
     experiment="gridworld",
-    world="gridworld",
+    title=TITLE,
+    runs=RUNS,
     episodes=(10, 30, 100, 300, 1000),
     quick_episodes=(10, 30),
     totals=(40, 120, 400),
@@ -31,15 +29,6 @@ SETTINGS = Configuring(
             for name, peak in (("row", 4), ("col", 0), ("goal_row", 4), ("goal_col", 4))
         },
     },
-    story_episodes=100,  # a look of 1000 shows nearly everything at once
+    story_episodes=100,  # a round of 1000 shows nearly everything at once
 )
-
-
-def cells(scale: Scale) -> list[Cell]:
-    """Conf and no-conf by episodes a look, all designs at equal totals, one agent's story."""
-    return SETTINGS.cells(scale, scale.num_runs(RUNS, 1))
-
-
-def analyse(records: list[Record]) -> list[Panel]:
-    """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
-    return panels("gridworld", TITLE, records)
+cells, analyse = SETTINGS.cells, SETTINGS.analyse

@@ -131,9 +131,9 @@ def _correctness(setting: dict[str, Any]) -> dict[str, Any]:
     for r in range(setting["num_runs"]):
         data = _simulate(space, theta, n, np.random.default_rng([setting["seed"], r]))
         tests = one_at_a_time(WilksTest(likelihood_of(space, data)), level).tests
-        chosen = {space.groups[g].name for g, test in tests.items() if test.p_value <= level}
-        exact += chosen == set(foretold.gaps)
-        for name in chosen:
+        selected = {space.groups[g].name for g, test in tests.items() if test.p_value <= level}
+        exact += selected == set(foretold.gaps)
+        for name in selected:
             found[name] += 1
     law, size = ChiSquare(), len(space.row_names)
     power = {name: law.power(2 * n * gap, level, size) for name, gap in foretold.gaps.items()}

@@ -2,30 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.stats import beta, chi2
-from statsmodels.stats.proportion import proportion_confint
+from scipy.stats import chi2
 
 from policyspace.experiments import calibration, calibration_panels
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.rates import Rate
 from policyspace.experiments.records import Record
 from policyspace.inference.levels import SCENARIOS
-from policyspace.report.evidence import save
-
-
-def test_intervals_are_clopper_and_pearsons():
-    for count, runs in ((0, 20), (3, 40), (40, 40)):
-        found = Rate(count, runs, "x", 0.05).interval
-        np.testing.assert_allclose(found, proportion_confint(count, runs, method="beta"), atol=1e-9)
-    assert Rate(3, 40, "x", 0.05).interval[0] == pytest.approx(beta.ppf(0.025, 3, 38))
-
-
-def test_a_rate_is_judged_by_its_interval():
-    assert Rate(0, 20, "x", 0.05).verdict == "as promised"  # 20 runs cannot show more
-    assert Rate(0, 200, "x", 0.05).verdict == "less often"
-    assert Rate(10, 40, "x", 0.05).verdict == "too often"
-    assert Rate(2, 40, "x", 0.05).words == "0.050 (0.006–0.169)"
-
+from policyspace.report.style import save
 
 # -- cells and batches --------------------------------------------------------------------------------------------
 
@@ -38,7 +21,7 @@ def test_batches_have_seeds_of_their_own():
     assert len(calibration.cells(Scale(runs=2))) == 2 * len(cells)
     assert {c.setting["kind"] for c in calibration.cells(Scale(quick=True))} == {"test", "degrees", "rule"}
     assert set(calibration.RULES) == set(calibration_panels.RULES)
-    assert {s for s, _ in calibration.TESTS} == set(calibration_panels.SCENARIOS) == set(SCENARIOS)
+    assert set(calibration.TESTS) == set(calibration_panels.SCENARIOS) == set(SCENARIOS)
 
 
 def test_degrees_of_freedom_have_the_error_that_chi_square_says():

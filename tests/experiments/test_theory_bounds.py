@@ -5,10 +5,11 @@ import pytest
 from scipy.stats import ncx2
 
 from policyspace import theory as bounds
-from policyspace.experiments import theory, theory_panels
+from policyspace.experiments import theory_bounds as theory
+from policyspace.experiments import theory_panels
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
-from policyspace.report.evidence import save
+from policyspace.report.style import save
 
 
 def test_cells_are_different_and_few_when_quick():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from policyspace import InputError, identify
-from policyspace.report.evidence import COLOURS, MOST_BARS, draw_evidence, plot_evidence
+from policyspace.report.evidence_picture import COLOURS, MOST_BARS, draw_evidence, plot_evidence
 
 RNG = np.random.default_rng(4)
 MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}

@@ -2,9 +2,6 @@
 
 from policyspace.experiments.configured_run import run
 from policyspace.experiments.configuring import Configuring
-from policyspace.experiments.configuring_panels import panels
-from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.records import Cell, Record
 
 __all__ = ["analyse", "cells", "run"]
 
@@ -15,7 +12,8 @@ AUTHORS_HOURS = 25 * 2 * (5.5 / 3 + 0.06)
 
 SETTINGS = Configuring(
     experiment="continuous-gridworld",
-    world="continuous-gridworld",
+    title=TITLE,
+    runs=RUNS,
     episodes=(10, 100),
     quick_episodes=(100,),
     totals=(40, 120, 400),
@@ -33,13 +31,4 @@ SETTINGS = Configuring(
     },
     story_episodes=100,
 )
-
-
-def cells(scale: Scale) -> list[Cell]:
-    """Conf and no-conf by episodes a look, all designs at equal totals, one agent's story."""
-    return SETTINGS.cells(scale, scale.num_runs(RUNS, 1))
-
-
-def analyse(records: list[Record]) -> list[Panel]:
-    """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
-    return panels("continuous-gridworld", TITLE, records)
+cells, analyse = SETTINGS.cells, SETTINGS.analyse

@@ -1,0 +1,22 @@
+"""The experiments by the names that the command line and the records know them by."""
+
+from importlib import import_module
+from types import ModuleType
+
+EXPERIMENTS = {
+    "gridworld": "configuring_gridworld",
+    "continuous-gridworld": "configuring_continuous_gridworld",
+    "minigolf-curve": "minigolf_curve",
+    "minigolf-strategies": "minigolf_strategies",
+    "minigolf-features": "minigolf_features",
+    "car": "car_sensors",
+    "imitation": "imitation",
+    "calibration": "calibration",
+    "theory": "theory_bounds",
+}
+"""Name → module of this package, in the order of the paper; `panel` says what such a module holds."""
+
+
+def experiment_module(name: str) -> ModuleType:
+    """The module that says what an experiment is."""
+    return import_module(f"policyspace.experiments.{EXPERIMENTS[name]}")

@@ -1,0 +1,83 @@
+"""The one style of all pictures: colours, letters, bare axes, and files that are the same bytes every time."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from policyspace.data.whole_file import replacing
+from policyspace.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, QUIET = "#1f2933", "#52606d"
+"""Of words, and of those that are said in passing."""
+GREY, FAINT, FAINTER = "#9aa5b1", "#e4e7eb", "#f1f4f6"
+"""Of what is open or not decided, of lines behind the data, of areas behind them."""
+GREEN, BLUE, RED, AMBER, PURPLE = "#0b6e4f", "#2f80c2", "#c0392b", "#d98e04", "#8e5ea2"
+DARK_AMBER = "#8f5d00"
+"""Amber that can be read as a word on white."""
+SERIES = (GREEN, "#1d4e89", AMBER, "#b23a48", "#6b4e9b", "#3a8fb7", "#7a6c5d", "#4f772d")
+"""For as many lines as one plot can show."""
+AGENT, GOAL = "#1f5fa8", "#c8322b"
+"""Of the agent and of its goal in pictures of a world."""
+
+DASHED = (0, (4, 3))
+WIDTH = 7.2
+"""Of a figure on a page, in inches."""
+FORMATS = ("png", "svg", "pdf")
+
+
+def new_figure(height: float, title: str = "", width: float = WIDTH) -> "Figure":
+    """An empty figure, its title on the left."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    if title:
+        figure.suptitle(title, x=0.012, ha="left", fontweight="bold", fontsize=11, color=INK)
+    return figure
+
+
+def new_plot(height: float, title: str, width: float = WIDTH) -> "tuple[Figure, Axes]":
+    """A figure of one plot with its title on the left."""
+    figure = new_figure(height, width=width)
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontweight="bold", fontsize=11, color=INK)
+    bare(axes)
+    return figure, axes
+
+
+def bare(axes: "Axes", grid: str = "both") -> None:
+    """No frame, no marks; behind the data a light grid along "x", "y", "both" axes, or "none"."""
+    if grid != "none":
+        axes.grid(axis=grid, color=FAINT)  # type: ignore[arg-type]
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=0, colors=INK, labelsize=9)
+    axes.xaxis.label.set(fontsize=9, color=INK)
+    axes.yaxis.label.set(fontsize=9, color=INK)
+    axes.spines[:].set_visible(False)
+
+
+def format_of(path: str | Path) -> str:
+    """The format that the suffix of a file stands for."""
+    suffix = Path(path).suffix.lower()
+    if suffix.lstrip(".") not in FORMATS:
+        found = f"'{suffix}'" if suffix else "no suffix"
+        raise InputError(f"{path}: a picture is saved as .png, .svg or .pdf, found {found}: rename it.")
+    return suffix.lstrip(".")
+
+
+def save(figure: "Figure", path: str | Path) -> None:
+    """The same figure gives the same bytes: no dates, no random identifiers."""
+    import matplotlib
+
+    suffix = format_of(path)
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+    with (
+        warnings.catch_warnings(),
+        matplotlib.rc_context({"svg.hashsalt": "policyspace"}),
+        replacing(path) as out,
+    ):
+        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
+        figure.savefig(out, format=suffix, dpi=160, metadata=dates)

@@ -1,0 +1,97 @@
+"""One table in four writings: each is read back by another reader than ours, and gives the same cells."""
+
+import io
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from policyspace.table import Table
+
+CELLS = [("speed", "0.041", "controlled"), ("left [brake]", "12.5", "no <b>evidence</b> & more"), ("right", "", "x")]
+TABLE = Table(("group", "p", "verdict"), CELLS)
+
+
+class Cells(HTMLParser):
+    """The words of every row, and the tags that were opened and closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.open, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.open.append(tag)
+        self.tags.append((tag, dict(attributes)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def read_html(text):
+    reader = Cells()
+    reader.feed(text)
+    assert reader.open == []
+    return reader
+
+
+def test_html_is_read_back_by_a_parser():
+    read = read_html(TABLE.html(caption="a < b"))
+    assert [tuple(row) for row in read.rows] == [tuple(TABLE.columns), *CELLS]
+    assert "<caption>a &lt; b</caption>" in TABLE.html(caption="a < b")
+    scopes = [attributes.get("scope") for tag, attributes in read.tags if tag == "th"]
+    assert scopes == ["col"] * 3 + ["row"] * 3
+
+
+def test_html_takes_attributes_and_words_of_others():
+    text = TABLE.html(attributes=" style='text-align:left'", heading=str.upper, cell=lambda words: "·")
+    read = read_html(text)
+    assert read.rows[0] == ["GROUP", "P", "VERDICT"] and read.rows[1][1:] == ["·", "·"]
+    assert all(a["style"] == "text-align:left" for tag, a in read.tags if tag in ("td", "th"))
+
+
+def test_markdown_is_read_back_as_separated_values():
+    table = Table(("a", "b"), [("1", "x|y"), ("2", "")])
+    lines = table.markdown().splitlines()
+    assert lines[1] == "| --- | --- |"
+    text = "\n".join([lines[0], *lines[2:]]).replace("\\|", "/")
+    read = pl.read_csv(io.StringIO(text), separator="|", infer_schema=False)
+    assert [tuple(str(v).strip() for v in row[1:-1]) for row in read.rows()] == [("1", "x/y"), ("2", "")]
+
+
+@pytest.mark.parametrize("ruled", [False, True])
+def test_text_starts_every_column_at_one_place(ruled):
+    lines = TABLE.text(ruled).splitlines()
+    rule, lines = (lines[1], [lines[0], *lines[2:]]) if ruled else (None, lines)
+    starts = [0, lines[0].index(" p ") + 1, lines[0].index("verdict")]
+    ends = [*starts[1:], None]
+    cut = [tuple(line[a:b].strip() for a, b in zip(starts, ends, strict=True)) for line in lines]
+    assert cut == [tuple(TABLE.columns), *CELLS]
+    assert rule is None or [len(part) for part in rule.split("  ")] == [12, 5, 25]
+    assert not any(line.endswith(" ") for line in lines)
+
+
+def on_a_screen(table, width):
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(table)
+    return screen.getvalue()
+
+
+def test_a_terminal_shows_names_in_brackets_and_numbers_on_the_right():
+    shown = on_a_screen(TABLE.rich(right=("p",)), 100).splitlines()
+    assert "left [brake]" in shown[2]
+    assert shown[1].index("0.041") + 5 == shown[2].index("12.5") + 4
+
+
+def test_long_cells_are_broken_only_where_that_is_allowed():
+    long = Table(("a",), [("word " * 30,)])
+    assert len(on_a_screen(long.rich(broken=True), 40).splitlines()) > 3
+    assert len(on_a_screen(long.rich(), 40).splitlines()) == 2
