@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from policyspace import Demonstrations, InputError, Study, write
 from policyspace.cli.study import app
+from policyspace.configuration.sequential import History, evidence_after
 from policyspace.fits import likelihood_of
 from policyspace.inference.base import rows_of
 from policyspace.inference.eprocess import EProcess
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.jax_setup import jax
-from policyspace.study.sequential import History, take
 from policyspace.worlds import make_world
 from policyspace.worlds.confmdp import rollout
 
@@ -60,7 +60,7 @@ def test_evidence_is_that_of_the_batches_multiplied():
     batches = [linear_batch(1, (0.6, 0.1, 0.0)), linear_batch(2, (0.2, 0.3, 0.0), 20), linear_batch(3, (0.4, 0.0, 0.0))]
     rows, told, expected = [], 0, dict.fromkeys("abc", 0.0)
     for batch in batches:
-        units = take(LINEAR, batch, 1e-9, moved(rows, told))  # at such a level nothing is ever decided
+        units = evidence_after(LINEAR, batch, 1e-9, moved(rows, told))  # at such a level nothing is ever decided
         rows, told = [unit.to_dict() for unit in units], told + batch.num_episodes
         alone = EProcess(LINEAR, batch, likelihood_of(LINEAR, batch))
         for g in LINEAR.tested:
@@ -81,7 +81,9 @@ def test_a_false_controlled_is_as_rare_as_promised_whatever_the_looking():
         rows, told = [], 0
         for number in range(3):
             own = np.random.default_rng([run, number]).normal(0.0, 0.5, 2)
-            units = take(LINEAR, linear_batch(10 * run + number, (0.9, own[0], 0.0), 8), level, moved(rows, told))
+            units = evidence_after(
+                LINEAR, linear_batch(10 * run + number, (0.9, own[0], 0.0), 8), level, moved(rows, told)
+            )
             rows, told = [unit.to_dict() for unit in units], told + 8
         states = {row["group"]: row["state"] for row in rows}
         false, found = false + (states["c"] == "controlled"), found + (states["a"] == "controlled")
@@ -98,7 +100,7 @@ def test_a_choice_among_actions_keeps_the_level_too():
             features = rng.normal(size=(60, 3))
             actions = (rng.random(60) < 1 / (1 + np.exp(-1.5 * features[:, 0]))).astype(np.int64)
             data = Demonstrations(features, actions, tuple("abc"), ("left", "right"), np.arange(60) // 10)
-            rows = [unit.to_dict() for unit in take(space, data, 0.2, moved(rows, 6 * number))]
+            rows = [unit.to_dict() for unit in evidence_after(space, data, 0.2, moved(rows, 6 * number))]
         false += any(row["state"] == "controlled" for row in rows if row["group"] != "a")
     assert binom.sf(false - 1, runs, 0.2) > 1e-3, f"{false} of {runs}"
 
@@ -112,11 +114,11 @@ def test_what_one_batch_cannot_show_several_can(study):
         assert record.significance == 0.05 and row["highest"] >= highest
         highest, number = row["highest"], number + 1
         assert number < 12
-    assert number >= 2 and record.fell == ("x",) and 10 * (number - 1) < row["decided_at"] <= 10 * number
+    assert number >= 2 and record.newly_selected == ("x",) and 10 * (number - 1) < row["decided_at"] <= 10 * number
     assert study.status().truth == ["x"] and study.status().evidence["x"] >= 1.0
     after = study.tell(golf(99, 25)).tests
     assert next(r for r in after if r["group"] == "x") == row | {"looks": []}
-    assert study.ask() is None and study.status().finished == "all 2 rounds have been told"
+    assert study.ask() is None and study.status().finished == "all 2 rounds have been reported"
 
 
 def test_all_decided_ends_the_study_and_the_budget_does(tmp_path):
@@ -131,9 +133,9 @@ def test_all_decided_ends_the_study_and_the_budget_does(tmp_path):
 
 def test_networks_are_followed_by_default_and_linear_policies_tested_by_batch(tmp_path):
     car = Study.create(tmp_path / "car.sqlite", "car", design="none")
-    assert car.settings["test"] == "eprocess" and car.status().level == 0.05
+    assert car.settings["test"] == "eprocess" and car.status().schedule.level == 0.05
     linear = Study.create(tmp_path / "golf.sqlite", "minigolf", design="none")
-    assert linear.settings["test"] == "batches" and linear.status().level == 0.05 / 4
+    assert linear.settings["test"] == "batches" and linear.status().schedule.level == 0.05 / 4
     for wrong, message in (
         ({"test": "eproces"}, "did you mean 'eprocess'"),
         ({"test": "eprocess", "rule": "combinatorial"}, "one unit at a time"),
@@ -193,17 +195,17 @@ def test_the_command_says_after_which_episode(tmp_path):
 
     path, file = tmp_path / "s.sqlite", tmp_path / "d.parquet"
     said = run("create", path, "--world", "minigolf", "--design", "none", "--attempts", 1, "--test", "eprocess")
-    assert "δ is not split over rounds or looks: chance of any false 'controlled' ever ≤ 0.05" in said
+    assert "δ is not split over rounds: chance of any false 'controlled' ever ≤ 0.05" in said
     assert "followed after every episode until E ≥ 20" in run("ask", path)
     write(golf(0), file)
     said = run("tell", path, file)
     decided = Study.open(path).rounds()[0].tests[0]["decided_at"]
-    assert f"after episode {decided}: x ✓ controlled" in said and "open: " in said and "E = " in said
+    assert f"newly selected: x ✓ after episode {decided}" in said and "open: " in said and "E = " in said
     assert said.split("Round 1")[1].split("Next")[0].strip() in run("status", path)
     status = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "-"]).output)
     assert status["selected"] == ["x"] and status["evidence"]["x"] >= 20 and status["settings"]["test"] == "eprocess"
     assert len(status["rounds"][0]["tests"][1]["looks"]) == 40
-    assert "nothing can be foretold" in run("ask", path)
+    assert "nothing can be forecast" in run("ask", path)
 
 
 def test_killed_at_random_moments_it_goes_on_from_the_evidence_that_was_kept(tmp_path):

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from policyspace.configuration.round import Round
 from policyspace.experiments.means import Mean, mean_of, plain
 from policyspace.experiments.panel import Panel, Verdict
 from policyspace.experiments.records import Record
 from policyspace.report.rounds_picture import Story, draw_rounds
-from policyspace.study.round_record import RoundRecord
 from policyspace.worlds import make_world
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def story(name: str, title: str, records: list[Record]) -> Panel:
     """One agent's rounds as the paper draws them."""
     result, setting = records[0].result, records[0].setting
     world = make_world(setting["world"])
-    rounds = [RoundRecord.from_dict(one) for one in result["rounds"]]
+    rounds = [Round.from_dict(one) for one in result["rounds"]]
     truth, selected = set(result["truth"]), set(result["selected"])
     told = Story(world.name, world.parameters, rounds, world.feature_names, tuple(result["truth"]))
     exact = truth == selected
@@ -175,7 +175,11 @@ def story(name: str, title: str, records: list[Record]) -> Panel:
         "The agent and its first configuration are those of the paper's example.",
         draw_rounds(told),
         ("look", "asked for", "fell", "open"),
-        [(str(r.number + 1), _few(r.asked_for), _few(r.fell), str(len(r.undecided))) for r in rounds if r.fell],
+        [
+            (str(r.number + 1), _few(r.asked_for), _few(r.newly_selected), str(len(r.undecided)))
+            for r in rounds
+            if r.newly_selected
+        ],
         {"rounds": len(rounds), "truth": sorted(truth), "selected": sorted(selected)},
     )
 

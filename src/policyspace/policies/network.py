@@ -33,6 +33,7 @@ class Network(PolicySpace):
     feature_names: tuple[str, ...]
     action_names: tuple[str, ...]
     row_names: tuple[str, ...]  # what each output belongs to
+    many_peaks = True
 
     def __init__(
         self,

@@ -1,10 +1,12 @@
-"""What a study is told: demonstrations or trajectories, checked against its world, as arrays and back."""
+"""What is reported to a study: demonstrations or trajectories, checked against its world, as arrays and back."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from policyspace.configuration.testable import Batch
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
 from policyspace.policies.jax_setup import jax
@@ -12,16 +14,25 @@ from policyspace.study.study_file import Arrays
 from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
 
-Told = Demonstrations | Trajectories
 
-
-def to_arrays(world: ConfMDP, told: Told) -> Arrays:
+def to_arrays(world: ConfMDP, batch: Batch) -> Arrays:
     """The arrays that a study keeps: features and action codes in the world's own order, states and rewards if known."""
-    if isinstance(told, Demonstrations):
-        return _from_demonstrations(world, told)
-    if isinstance(told, Trajectories):
-        return _from_trajectories(world, told)
-    raise InputError(f"a study is told demonstrations or trajectories, found a {type(told).__name__}: convert it.")
+    if isinstance(batch, Demonstrations):
+        return _from_demonstrations(world, batch)
+    if isinstance(batch, Trajectories):
+        return _from_trajectories(world, batch)
+    raise InputError(f"a study takes demonstrations or trajectories, found a {type(batch).__name__}: convert it.")
+
+
+def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where a batch was collected: what is given, else what the batch carries, else what was asked for."""
+    if given is None:
+        given = batch.configuration if isinstance(batch, Trajectories) else batch.metadata.get("configuration")
+    if given is None:
+        return asked
+    if not isinstance(given, Mapping):
+        raise InputError(f"a configuration is a table of names and numbers, found {given!r:.40}: correct it.")
+    return given
 
 
 def to_demonstrations(world: ConfMDP, arrays: Arrays, metadata: dict[str, Any] | None = None) -> Demonstrations:
@@ -41,7 +52,7 @@ def to_demonstrations(world: ConfMDP, arrays: Arrays, metadata: dict[str, Any] |
 
 
 def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any]) -> Trajectories | None:
-    """The trajectories in the arrays of a round, if it was told with states and rewards."""
+    """The trajectories in the arrays of a round, if it was reported with states and rewards."""
     if "mask" not in arrays:
         return None
     leaves = [arrays[f"state_{i}"] for i in range(sum(name.startswith("state_") for name in arrays))]
@@ -49,17 +60,17 @@ def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any
     return Trajectories(states, arrays["features"], arrays["actions"], arrays["rewards"], arrays["mask"], configuration)
 
 
-def _from_demonstrations(world: ConfMDP, told: Demonstrations) -> Arrays:
-    _check_world(world, told)
-    if told.episodes is None:
+def _from_demonstrations(world: ConfMDP, batch: Demonstrations) -> Arrays:
+    _check_world(world, batch)
+    if batch.episodes is None:
         raise InputError("a study counts episodes, found demonstrations without them: name the episode column.")
-    features = told.features[:, [told.names.index(name) for name in _same_features(world, told.names)]]
-    arrays = {"features": features, "actions": _actions(world, told), "episodes": told.episodes}
-    return arrays if told.weights is None else arrays | {"weights": told.weights}
+    features = batch.features[:, [batch.names.index(name) for name in _same_features(world, batch.names)]]
+    arrays = {"features": features, "actions": _actions(world, batch), "episodes": batch.episodes}
+    return arrays if batch.weights is None else arrays | {"weights": batch.weights}
 
 
-def _check_world(world: ConfMDP, told: Demonstrations) -> None:
-    home = told.metadata.get("world")
+def _check_world(world: ConfMDP, batch: Demonstrations) -> None:
+    home = batch.metadata.get("world")
     if home is not None and home != world.name:
         raise InputError(
             f"the demonstrations are from the world '{home}', the study is about '{world.name}': tell it others."
@@ -82,44 +93,44 @@ def _same_features(world: ConfMDP, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(world.feature_names)
 
 
-def _actions(world: ConfMDP, told: Demonstrations) -> np.ndarray:
+def _actions(world: ConfMDP, batch: Demonstrations) -> np.ndarray:
     """Codes of the world's actions [n], or its components in order [n, k]."""
     wanted = tuple(world.action_names)
-    if told.discrete != (world.action_bounds is None):
+    if batch.discrete != (world.action_bounds is None):
         kinds = ("discrete", "continuous") if world.action_bounds is None else ("continuous", "discrete")
         raise InputError(f"actions in '{world.name}' are {kinds[0]}, found {kinds[1]} ones: check the action column.")
-    unknown = [name for name in told.action_names if name not in wanted]
+    unknown = [name for name in batch.action_names if name not in wanted]
     if unknown:
         raise InputError(
             f"the demonstrations have the action '{unknown[0]}', which '{world.name}' has not: "
             f"{nearest(unknown[0], wanted)}"
         )
-    if told.discrete:
-        return np.array([wanted.index(name) for name in told.action_names])[told.actions]
-    missing = [name for name in wanted if name not in told.action_names]
+    if batch.discrete:
+        return np.array([wanted.index(name) for name in batch.action_names])[batch.actions]
+    missing = [name for name in wanted if name not in batch.action_names]
     if missing:
         raise InputError(f"the demonstrations lack the action '{missing[0]}' of '{world.name}': name its column.")
-    return told.actions[:, [told.action_names.index(name) for name in wanted]]
+    return batch.actions[:, [batch.action_names.index(name) for name in wanted]]
 
 
-def _from_trajectories(world: ConfMDP, told: Trajectories) -> Arrays:
+def _from_trajectories(world: ConfMDP, batch: Trajectories) -> Arrays:
     """As NumPy arrays, every number that means something finite; what lies behind an episode's end is zero."""
-    told = replace(told, mask=np.asarray(told.mask, dtype=bool))
-    shape = told.mask.shape
+    batch = replace(batch, mask=np.asarray(batch.mask, dtype=bool))
+    shape = batch.mask.shape
     k = () if world.action_bounds is None else (len(world.action_names),)
     kind = np.int64 if world.action_bounds is None else np.float64
     arrays = {
-        "features": _clean(told.features, told.mask, (*shape, len(world.feature_names)), np.float64, "features"),
-        "actions": _clean(told.actions, told.mask, (*shape, *k), kind, "actions"),
-        "rewards": _clean(told.rewards, told.mask, shape, np.float64, "rewards"),
-        "mask": told.mask,
+        "features": _clean(batch.features, batch.mask, (*shape, len(world.feature_names)), np.float64, "features"),
+        "actions": _clean(batch.actions, batch.mask, (*shape, *k), kind, "actions"),
+        "rewards": _clean(batch.rewards, batch.mask, shape, np.float64, "rewards"),
+        "mask": batch.mask,
     }
     if (
         world.action_bounds is None
         and not ((arrays["actions"] >= 0) & (arrays["actions"] < len(world.action_names))).all()
     ):
         raise InputError(f"actions must be codes from 0 to {len(world.action_names) - 1}, found others: check them.")
-    given, wanted = jax.tree.leaves(told.states), jax.tree.leaves(_example(world))
+    given, wanted = jax.tree.leaves(batch.states), jax.tree.leaves(_example(world))
     found = [np.asarray(leaf) for leaf in given]
     expected = [(shape[0], shape[1] + 1, *leaf.shape) for leaf in wanted]
     if [leaf.shape for leaf in found] != expected:
