@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import RoundOptions, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_round
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ def configure(
             "--configuration", help="Where to begin: the world's ω₀.", metavar="FILE.toml|NAME=VALUE,…|random"
         ),
     ] = "random",
+    design: Design = "d-optimal",
     learning_steps: Annotated[
         int | None,
         typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
     ] = None,
+    seed: Seed = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
@@ -58,19 +60,19 @@ def configure(
     from policyspace.worlds.agents import support_of
 
     place = load_world(world)
-    space, design = place.policy_space(), design_for(rounds.design, place)
-    schedule = Schedule.of(space, design.joint, **rounds.of_schedule())
-    keys = jax.random.split(jax.random.key(rounds.seed), 3)
+    space, method = place.policy_space(), design_for(design, place)
+    schedule = Schedule.of(space, method.joint, **asdict(rounds))
+    keys = jax.random.split(jax.random.key(seed), 3)
     owned = controls_of(place, controls, keys[0])
     truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
     start = _configuration(place, configuration, keys[1])
-    settings = {"world": world, "seed": rounds.seed, "design": rounds.design, "initial": plain(start)}
+    settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
     _make_folder(out)
     diary = Diary(place, schedule, settings, truth, new_console(), out)
     observe = _observer(place, space, owned, learning_steps, diary.console)
     diary.begin()
     try:
-        for result in rounds_of(place, space, design, start, schedule, observe, keys[2]):
+        for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
             diary.enter(result)
     finally:
         # Ctrl-C as well: what was finished is kept, and drawn.

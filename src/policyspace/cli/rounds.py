@@ -13,30 +13,33 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from policyspace.configuration.round import Round
-    from policyspace.configuration.schedule import Options, Schedule
+    from policyspace.configuration.schedule import Schedule
+
+
+Design = Annotated[
+    str,
+    typer.Option(
+        "--design",
+        help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
+        "uniform, or not at all.",
+        metavar="d-optimal|noncentrality|paper|uniform|none",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
 
 
 @dataclass(frozen=True)
 class RoundOptions:
-    """How many rounds, of how many episodes, and how they are configured and tested."""
+    """How many rounds, of how many episodes, and how they are tested: named as in a schedule."""
 
     significance: options.Significance = 0.05
     rule: Annotated[
         str, typer.Option("--rule", help="One test a unit, or all supports.", metavar="simplified|combinatorial")
     ] = "simplified"
-    design: Annotated[
-        str,
-        typer.Option(
-            "--design",
-            help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-            "uniform, or not at all.",
-            metavar="d-optimal|noncentrality|paper|uniform|none",
-        ),
-    ] = "d-optimal"
-    attempts: Annotated[
+    num_attempts: Annotated[
         int, typer.Option("--attempts", help="How often to configure; for every unit, with the paper's design.", min=0)
     ] = 3
-    episodes: Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)] = 100
+    num_episodes: Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)] = 100
     budget: Annotated[
         int | None, typer.Option("--budget", help="Episodes of all rounds together, shared out.", metavar="N", min=1)
     ] = None
@@ -52,19 +55,6 @@ class RoundOptions:
             metavar="auto|batches|eprocess",
         ),
     ] = "auto"
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)] = 0
-
-    def of_schedule(self) -> "Options":
-        """As a schedule calls them."""
-        return {
-            "significance": self.significance,
-            "rule": self.rule,
-            "num_attempts": self.attempts,
-            "num_episodes": self.episodes,
-            "budget": self.budget,
-            "paper_rule": self.paper_rule,
-            "test": self.test,
-        }
 
 
 def new_console() -> "Console":

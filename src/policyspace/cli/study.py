@@ -1,6 +1,7 @@
 """`policyspace study`: ask for the next configuration, tell what was seen there, see what is decided."""
 
 import json as json_text
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +9,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import RoundOptions, level_in_words, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_round
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def create(
     ] = None,
     groups: options.GroupsOption = "feature",
     always: options.Always = None,
+    design: Design = "d-optimal",
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -49,6 +51,7 @@ def create(
             metavar="FILE.toml|NAME=VALUE,…",
         ),
     ] = None,
+    seed: Seed = 0,
 ) -> None:
     """Begin a study in a new file."""
     from policyspace.study import Study
@@ -63,14 +66,14 @@ def create(
         features=None if features is None else options.split(features),
         groups=grouping,
         always=[*options.split(always), *more],
-        design=rounds.design,
+        design=design,
         initial=None if configuration is None else parse_configuration(configuration),
-        seed=rounds.seed,
-        **rounds.of_schedule(),
+        seed=seed,
+        **asdict(rounds),
     )
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
-    say(console, promise(schedule, rounds.design), style="dim")
+    say(console, promise(schedule, design), style="dim")
     typer.echo(f"Saved {study}")
     say(console, f"Next: policyspace study ask {study}", style="dim")
 
@@ -110,7 +113,7 @@ def ask(
     if out is not None:
         options.write_json(_toml(request.configuration), str(out))
     if json != "-":
-        _show_request(opened.world.name, opened.status().schedule, request)
+        _show_request(opened.settings["world_name"], opened.status().schedule, request)
         for path in (out, json):
             if path is not None:
                 typer.echo(f"Saved {path}")

@@ -106,9 +106,7 @@ class PaperObjective:
         indices = jnp.array([i for u in question.units for i in space.groups[u].indices])
         terms = _gradient_terms(world, space, jnp.asarray(question.theta), logged, indices)
         starts = question.box.starts(logged.configuration, 1 if self.last_point else self.num_starts, question.key)
-        found = _climb_paper(
-            world, terms, starts, *question.box.bounds, self.penalty, self.learning_rate, self.num_updates
-        )
+        found = _climb_paper(world, terms, starts, self.penalty, self.learning_rate, self.num_updates)
         points, values, kept = (jax.tree.map(np.asarray, part) for part in found)
         chosen, warnings = _choose(values, kept, logged.num_episodes, self.smallest_share, self.last_point)
         return _proposal(self.name, question, points, values, kept, chosen, warnings)
@@ -152,7 +150,7 @@ class Information:
                 sample = rollout(world, space, theta, box.configuration(point), draw, self.num_simulated)
             updates = self.num_updates if self.simulate else self.num_updates * self.num_stages
             found = _climb_information(
-                world, space, theta, sample, masks, others, float(question.num_episodes), point, *box.bounds,
+                world, space, theta, sample, masks, others, float(question.num_episodes), point,
                 self.learning_rate, updates, self.name,
             )  # fmt: skip
             stages.append(found)
@@ -247,26 +245,19 @@ def _proposal(
 _gradient_terms = jax.jit(gradient_terms, static_argnums=(0, 1))
 
 
-@partial(jax.jit, static_argnums=(0, 7))
+@partial(jax.jit, static_argnums=(0, 5))
 def _climb_paper(
-    world: ConfMDP,
-    logged: Logged,
-    starts: Array,
-    low: Array,
-    high: Array,
-    penalty: Any,
-    learning_rate: Any,
-    num_updates: int,
+    world: ConfMDP, logged: Logged, starts: Array, penalty: Any, learning_rate: Any, num_updates: int
 ) -> Any:
     box = Box(world)
 
     def evaluate(vector: Array) -> tuple[Array, Terms]:
         return paper_objective(world, logged, box.configuration(vector), penalty)
 
-    return climb(evaluate, starts, low, high, num_updates, learning_rate)
+    return climb(evaluate, starts, *box.bounds, num_updates, learning_rate)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 11, 12))
+@partial(jax.jit, static_argnums=(0, 1, 9, 10))
 def _climb_information(
     world: ConfMDP,
     space: PolicySpace,
@@ -276,8 +267,6 @@ def _climb_information(
     others: Array,
     num_episodes: Any,
     start: Array,
-    low: Array,
-    high: Array,
     learning_rate: Any,
     num_updates: int,
     criterion: str,
@@ -293,5 +282,5 @@ def _climb_information(
             value = noncentrality_gain(information, theta, masks, num_episodes)
         return value, Terms(value, jnp.zeros(()), effective_sample_size(whole), largest_weight(whole))
 
-    points, values, kept = climb(evaluate, start[None], low, high, num_updates, learning_rate)
+    points, values, kept = climb(evaluate, start[None], *box.bounds, num_updates, learning_rate)
     return points[0], values[0], jax.tree.map(lambda leaf: leaf[0], kept)

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, final
+from dataclasses import dataclass, replace
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -29,16 +29,6 @@ Observe = Callable[[Key, Configuration, int], Trajectories]
 Rule = Literal["simplified", "combinatorial"]
 
 
-class Reported(Protocol):
-    """The data of earlier rounds, wherever they are kept."""
-
-    def pairs(self, number: int) -> Demonstrations | str:
-        """The pairs of a round, or why it has none."""
-
-    def trajectories(self, number: int, theta: np.ndarray) -> Trajectories:
-        """The episodes of a round with states and rewards; where only pairs were reported, such episodes of π_θ."""
-
-
 @final
 @dataclass
 class Loop:
@@ -52,8 +42,9 @@ class Loop:
     space: PolicySpace
     design: Design
     initial: Mapping[str, Any]  # ω₀
-    reported: Reported
     status: Status
+    pairs: Callable[[int], Demonstrations | str]  # of an earlier round, or why it has none
+    trajectories: Callable[[int, np.ndarray], Trajectories]  # of a round; where only pairs are known, such of π_θ
     relearns: bool = False  # whether the agent may be another one in every round, though ω is the same
 
     def ask(self, key: Key, forecast_key: Key | None = None) -> Request | None:
@@ -73,7 +64,7 @@ class Loop:
         status, omega, data = self.status, plain(configuration), pairs_of(self.world, batch)
         schedule = status.schedule
         if schedule.sequential:
-            outcome = outcome_with_all_before(self.space, status, data, omega, self.reported.pairs, self.relearns)
+            outcome = outcome_with_all_before(self.space, status, data, omega, self.pairs, self.relearns)
         else:
             if len(status.rounds) >= schedule.num_rounds:
                 raise InputError(
@@ -108,8 +99,8 @@ class Loop:
         """The configuration that the design chooses for the units whose turn it is."""
         world, space, status = self.world, self.space, self.status
         names, source = status.next_units
-        theta = estimated_theta(space, self.reported.pairs(source))
-        logged = self.reported.trajectories(source, theta)
+        theta = estimated_theta(space, self.pairs(source))
+        logged = self.trajectories(source, theta)
         size, level = status.next_episodes, status.schedule.level
         proposal = self.design.propose(Question(world, space, theta, logged, _indices(space, names), size, key))
         omega = world.check_configuration(proposal.configuration)
@@ -125,23 +116,6 @@ class Loop:
             known, undecided = status.rounds[source].num_episodes, _indices(space, status.undecided)
             expected = forecast(world, space, theta, logged, known, omega, undecided, size, level, forecast_key)
         return replace(request, forecasts=expected, warnings=[*proposal.warnings, *_doubts(proposal)])
-
-
-@final
-@dataclass(frozen=True)
-class InMemory:
-    """Trajectories as they were seen."""
-
-    world: ConfMDP
-    seen: list[Trajectories] = field(default_factory=list)
-
-    def pairs(self, number: int) -> Demonstrations | str:
-        """The pairs of a round, or why it has none."""
-        return pairs_of(self.world, self.seen[number])
-
-    def trajectories(self, number: int, theta: np.ndarray) -> Trajectories:
-        """What was seen in a round."""
-        return self.seen[number]
 
 
 def configure(
@@ -190,13 +164,15 @@ def rounds_of(
     key: Key,
 ) -> Iterator[Round]:
     """A study in memory: ask, observe, tell, until there is nothing left to ask."""
-    memory = InMemory(world)
-    loop = Loop(world, space, design, initial, memory, Status(schedule), relearns=True)
-    while (request := loop.ask(jax.random.fold_in(key, 2 * len(memory.seen) + 1))) is not None:
+    seen: list[Trajectories] = []
+    loop = Loop(
+        world, space, design, initial, Status(schedule), lambda number: pairs_of(world, seen[number]),
+        lambda number, theta: seen[number], relearns=True,
+    )  # fmt: skip
+    while (request := loop.ask(jax.random.fold_in(key, 2 * len(seen) + 1))) is not None:
         omega = world.check_configuration(request.configuration)
-        seen = observe(jax.random.fold_in(key, 2 * request.number), omega, request.num_episodes)
-        result = loop.tell(seen, omega)
-        memory.seen.append(seen)
+        seen.append(observe(jax.random.fold_in(key, 2 * request.number), omega, request.num_episodes))
+        result = loop.tell(seen[-1], omega)
         # Nobody else has read the request.
         yield replace(result, warnings=[*request.warnings, *result.warnings])
 

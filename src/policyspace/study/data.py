@@ -35,20 +35,13 @@ def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapp
     return given
 
 
-def to_demonstrations(world: ConfMDP, arrays: Arrays, metadata: dict[str, Any] | None = None) -> Demonstrations:
+def to_demonstrations(world: ConfMDP, arrays: Arrays) -> Demonstrations:
     """The pairs in the arrays of a round."""
     features, actions, episodes = arrays["features"], arrays["actions"], arrays.get("episodes")
     if "mask" in arrays:
         features, actions, episodes = features[arrays["mask"]], actions[arrays["mask"]], np.nonzero(arrays["mask"])[0]
-    return Demonstrations(
-        features,
-        actions,
-        tuple(world.feature_names),
-        tuple(world.action_names),
-        episodes,
-        arrays.get("weights"),
-        metadata=metadata or {},
-    )
+    names = tuple(world.feature_names), tuple(world.action_names)
+    return Demonstrations(features, actions, *names, episodes, arrays.get("weights"))
 
 
 def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any]) -> Trajectories | None:

@@ -168,9 +168,7 @@ class Study:
 
         return to_demonstrations(self.world, self._store.data(number))
 
-    pairs = demonstrations  # as the loop calls them
-
-    def trajectories(self, number: int, theta: np.ndarray) -> "Trajectories":
+    def _trajectories(self, number: int, theta: np.ndarray) -> "Trajectories":
         """What was seen in a round with its states and rewards; where only pairs were reported, episodes of π_θ there."""
         from policyspace.configuration.forecast import NUM_SIMULATED
         from policyspace.policies.jax_setup import jax
@@ -183,11 +181,11 @@ class Study:
         return rollout(self.world, self.space, theta, omega, key, NUM_SIMULATED) if seen is None else seen
 
     def _loop(self, status: Status) -> "Loop":
-        """The loop where it stands; the study is its memory."""
+        """The loop where it stands, with the data in the file."""
         from policyspace.configuration.loop import Loop
 
-        design = design_for(self.settings["design"], self.world)
-        return Loop(self.world, self.space, design, self.settings["initial"], self, status)
+        world, space, design = self.world, self.space, design_for(self.settings["design"], self.world)
+        return Loop(world, space, design, self.settings["initial"], status, self.demonstrations, self._trajectories)
 
 
 def _truth(batch: "Batch") -> dict[str, Any]:
