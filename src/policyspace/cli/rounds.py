@@ -97,9 +97,10 @@ def show_round(
     from policyspace.report.configuration_words import words
 
     asked = f" for {result.asked_for[0]}" if len(result.asked_for) == 1 else ""
-    chosen = "where it is" if result.number == 0 else "as the data say"
-    where = chosen if result.design is None else f"configured ({result.design}{asked})"
-    say(console, f"\nRound {result.number + 1} of at most {schedule.num_rounds}: {where}", style="bold cyan")
+    elsewhere = "where it is" if result.number == 0 else "where the data were collected"
+    where = elsewhere if result.design is None else f"configured ({result.design}{asked})"
+    most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
+    say(console, f"\nRound {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {words(world, result.configuration)}")
     tested = len(result.undecided) + len(result.newly_selected)
     say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule)}")

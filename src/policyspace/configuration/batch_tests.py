@@ -67,7 +67,8 @@ def _one_at_a_time(space: PolicySpace, data: Demonstrations, level: float, paper
     if part is not None:
         likelihood = likelihood_of(*part)
         if data.num_pairs < FEW * space.num_parameters or likelihood.full.separated:
-            penalised = FirthLikelihood(cast(BoltzmannLikelihood, likelihood))  # as spaces with smaller ones have
+            # Only Boltzmann spaces can be made smaller.
+            penalised = FirthLikelihood(cast(BoltzmannLikelihood, likelihood))
             found = simplified_by(penalised, part[1], level, "holm")
             declared = {g.name for g in space.groups if g.always}
             shown = {t.group for t in found.tests if t.rejected}

@@ -1,6 +1,6 @@
 """What is reported to a study: demonstrations or trajectories, checked against its world, as arrays and back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,36 +54,17 @@ def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any
 
 
 def _from_demonstrations(world: ConfMDP, batch: Demonstrations) -> Arrays:
-    _check_world(world, batch)
-    if batch.episodes is None:
-        raise InputError("a study counts episodes, found demonstrations without them: name the episode column.")
-    features = batch.features[:, [batch.names.index(name) for name in _same_features(world, batch.names)]]
-    arrays = {"features": features, "actions": _actions(world, batch), "episodes": batch.episodes}
-    return arrays if batch.weights is None else arrays | {"weights": batch.weights}
-
-
-def _check_world(world: ConfMDP, batch: Demonstrations) -> None:
     home = batch.metadata.get("world")
     if home is not None and home != world.name:
         raise InputError(
             f"the demonstrations are from the world '{home}', the study is about '{world.name}': tell it others."
         )
-
-
-def _same_features(world: ConfMDP, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The world's features, all of which the demonstrations must have, and no others."""
-    missing = [name for name in world.feature_names if name not in names]
-    other = [name for name in names if name not in world.feature_names]
-    if missing:
-        raise InputError(
-            f"the demonstrations lack the feature '{missing[0]}' of the world '{world.name}' "
-            f"({len(missing)} missing): {nearest(missing[0], other or names)}"
-        )
-    if other:
-        raise InputError(
-            f"the demonstrations have the feature '{other[0]}', which the world '{world.name}' has not: leave it out."
-        )
-    return tuple(world.feature_names)
+    if batch.episodes is None:
+        raise InputError("a study counts episodes, found demonstrations without them: name the episode column.")
+    _check_names(world, "feature", batch.names, world.feature_names, complete=True)
+    features = batch.features[:, [batch.names.index(name) for name in world.feature_names]]
+    arrays = {"features": features, "actions": _actions(world, batch), "episodes": batch.episodes}
+    return arrays if batch.weights is None else arrays | {"weights": batch.weights}
 
 
 def _actions(world: ConfMDP, batch: Demonstrations) -> np.ndarray:
@@ -92,18 +73,26 @@ def _actions(world: ConfMDP, batch: Demonstrations) -> np.ndarray:
     if batch.discrete != (world.action_bounds is None):
         kinds = ("discrete", "continuous") if world.action_bounds is None else ("continuous", "discrete")
         raise InputError(f"actions in '{world.name}' are {kinds[0]}, found {kinds[1]} ones: check the action column.")
-    unknown = [name for name in batch.action_names if name not in wanted]
-    if unknown:
-        raise InputError(
-            f"the demonstrations have the action '{unknown[0]}', which '{world.name}' has not: "
-            f"{nearest(unknown[0], wanted)}"
-        )
+    _check_names(world, "action", batch.action_names, wanted, complete=not batch.discrete)
     if batch.discrete:
         return np.array([wanted.index(name) for name in batch.action_names])[batch.actions]
-    missing = [name for name in wanted if name not in batch.action_names]
-    if missing:
-        raise InputError(f"the demonstrations lack the action '{missing[0]}' of '{world.name}': name its column.")
     return batch.actions[:, [batch.action_names.index(name) for name in wanted]]
+
+
+def _check_names(world: ConfMDP, what: str, found: Sequence[str], wanted: Sequence[str], complete: bool) -> None:
+    """The demonstrations may have no names that the world has not and, if `complete`, must have all of its names."""
+    missing = [name for name in wanted if name not in found] if complete else []
+    other = [name for name in found if name not in wanted]
+    if missing:
+        raise InputError(
+            f"the demonstrations lack the {what} '{missing[0]}' of the world '{world.name}' ({len(missing)} missing): "
+            f"{nearest(missing[0], other or found)}"
+        )
+    if other:
+        raise InputError(
+            f"the demonstrations have the {what} '{other[0]}', which the world '{world.name}' has not: "
+            f"{nearest(other[0], wanted)}"
+        )
 
 
 def _from_trajectories(world: ConfMDP, batch: Trajectories) -> Arrays:
@@ -118,11 +107,9 @@ def _from_trajectories(world: ConfMDP, batch: Trajectories) -> Arrays:
         "rewards": _clean(batch.rewards, batch.mask, shape, np.float64, "rewards"),
         "mask": batch.mask,
     }
-    if (
-        world.action_bounds is None
-        and not ((arrays["actions"] >= 0) & (arrays["actions"] < len(world.action_names))).all()
-    ):
-        raise InputError(f"actions must be codes from 0 to {len(world.action_names) - 1}, found others: check them.")
+    last = len(world.action_names) - 1
+    if world.action_bounds is None and not ((arrays["actions"] >= 0) & (arrays["actions"] <= last)).all():
+        raise InputError(f"actions must be codes from 0 to {last}, found others: check them.")
     given, wanted = jax.tree.leaves(batch.states), jax.tree.leaves(_example(world))
     found = [np.asarray(leaf) for leaf in given]
     expected = [(shape[0], shape[1] + 1, *leaf.shape) for leaf in wanted]
