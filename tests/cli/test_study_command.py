@@ -55,17 +55,18 @@ def test_a_study_from_the_first_question_to_the_last(tmp_path, path):
 
     write(agent(asked, truth=list(OWNED)), told)
     said = run("tell", path, told)
-    fell = Study.open(path).rounds()[0].fell
-    assert fell and set(fell) <= set(OWNED) and f"fell: {', '.join(f'{name} ✓' for name in fell)}" in said
+    found = Study.open(path).rounds()[0].newly_selected
+    assert found and set(found) <= set(OWNED)
+    assert f"newly selected: {', '.join(f'{name} ✓' for name in found)}" in said
     said = run("ask", path)
     assert "plays no favourites" in said and "any row and any column" in said and "What it would settle" in said
     again = json.loads(CliRunner().invoke(app, ["ask", str(path), "--json", "-"]).output)
     assert again["number"] == 1 and again["num_episodes"] == 60 and again["design"] == "uniform"
-    assert "Asked and not yet told: round 2" in run("status", path)
+    assert "Asked and not yet reported: round 2" in run("status", path)
 
     write(agent(again["configuration"], seed=1, truth=list(OWNED)), told)
     said = run("tell", path, told)
-    assert "Nothing is left to ask: all 2 rounds have been told" in said
+    assert "Nothing is left to ask: all 2 rounds have been reported" in said
     assert "Nothing is left to ask" in run("ask", path) and run("ask", path, "--json", "-") == "null"
     status = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "-"]).output)
     assert status["selected"] == sorted(OWNED, key=WORLD.feature_names.index) and status["total_episodes"] == 120

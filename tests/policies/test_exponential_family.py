@@ -115,6 +115,23 @@ def test_fisher_takes_weights_as_repeated_rows(space):
     np.testing.assert_allclose(space.fisher(theta, features, counts.astype(float)), repeated, rtol=1e-12, atol=1e-14)
 
 
+@every_space
+def test_the_root_of_the_information_squares_to_the_fisher_information(space):
+    theta, features, actions = case(space)
+    root = space.information_root(theta, features, actions)
+    assert root.shape == (len(features), len(space.row_names), space.num_parameters)
+    squared = np.einsum("nkd,nke->de", root, root) / len(features)
+    np.testing.assert_allclose(squared, space.fisher(theta, features), rtol=1e-9, atol=1e-10)
+
+
+@boltzmann
+def test_fewer_features_and_actions_make_a_smaller_boltzmann_policy(space):
+    smaller = space.smaller(FEATURES[1:], space.action_names[-2:], ["left"])
+    assert smaller.column_names == space.column_names[: space.intercept] + FEATURES[1:]
+    assert smaller.action_names == space.action_names[-2:]
+    assert [smaller.groups[i].name for i in smaller.tested] == ["right"]
+
+
 @boltzmann
 def test_the_mean_boltzmann_score_is_zero_and_its_covariance_is_the_fisher_information(space):
     theta, features, _ = case(space)

@@ -77,6 +77,16 @@ def test_score_is_the_automatic_derivative_of_the_log_density(space):
 
 
 @pytest.mark.parametrize("space", SPACES)
+def test_the_root_of_the_information_is_the_score_of_what_was_done(space):
+    """Its square has the Fisher information as its mean; networks have no smaller spaces of their kind."""
+    theta, features, actions = case(space)
+    episodes = [jax.numpy.asarray(v)[None] for v in (features, actions)]
+    root = space.information_root(jax.numpy.asarray(theta), *episodes)
+    np.testing.assert_allclose(root[0, :, 0], space.score(theta, features, actions), rtol=1e-9, atol=1e-11)
+    assert space.smaller(INPUTS[:1], space.action_names, ()) is None and space.many_peaks and not space.linear
+
+
+@pytest.mark.parametrize("space", SPACES)
 def test_jax_and_numpy_agree_also_under_jit(space):
     theta, features, actions = case(space)
     given = [jax.numpy.asarray(v) for v in (theta, features, actions)]

@@ -6,12 +6,12 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Circle
 from PIL import Image
 
+from policyspace.configuration.round import Round, same_configuration
 from policyspace.errors import InputError
 from policyspace.report.configuration_words import chances, words
 from policyspace.report.rounds_film import film_rounds
 from policyspace.report.rounds_picture import MOST_ROUNDS, Story, draw_rounds, most_telling, plot_rounds
 from policyspace.report.style import AGENT, GOAL
-from policyspace.study.round_record import RoundRecord, same_configuration
 from policyspace.worlds import make_world
 
 
@@ -22,7 +22,7 @@ def records(world, units, falling, vary=0.0):
         selected = tuple(u for u in units if u in (*selected, *fell))
         omega = {p.name: np.clip(p.default_array() + vary * number, p.low, p.high).tolist() for p in world.parameters}
         rounds.append(
-            RoundRecord(
+            Round(
                 number, omega, "d-optimal" if number else None, (), {}, 100, 100 * (number + 1), 0.01, [], tuple(fell),
                 selected, tuple(u for u in units if u not in selected), [list(selected)], [],
             )
@@ -170,10 +170,10 @@ def test_words_say_what_the_numbers_say():
 
 def test_records_come_back_from_their_dictionaries():
     record = records(make_world("minigolf"), ("x", "f"), [["x"]])[0]
-    assert RoundRecord.from_dict(record.to_dict()) == record
+    assert Round.from_dict(record.to_dict()) == record
     broken = record.to_dict()
     del broken["fell"]
     with pytest.raises(InputError, match="'fell'"):
-        RoundRecord.from_dict(broken)
+        Round.from_dict(broken)
     assert same_configuration({"a": [1.0, 2.0]}, {"a": np.array([1.0, 2.0 + 1e-13])})
     assert not same_configuration({"a": 1.0}, {"a": 1.1}) and not same_configuration({"a": 1.0}, {"b": 1.0})

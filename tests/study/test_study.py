@@ -18,10 +18,8 @@ from scipy.stats import binom
 
 from policyspace import Demonstrations, InputError, Study
 from policyspace.configuration import PaperObjective, Uniform, configure
-from policyspace.identification import simplified
+from policyspace.configuration.request import Request
 from policyspace.policies.jax_setup import jax
-from policyspace.study.answers import Request
-from policyspace.study.forecast import forecast
 from policyspace.study.settings import load_world
 from policyspace.study.study_file import VERSION, StudyStore, digest
 from policyspace.worlds import make_world
@@ -62,7 +60,7 @@ def test_levels_add_up_and_rounds_end(study):
         spent += record.significance
         assert record.total_episodes == 40 * (number + 1)
     assert spent == pytest.approx(0.05, abs=1e-15)
-    assert study.ask() is None and study.status().finished == "all 3 rounds have been told"
+    assert study.ask() is None and study.status().finished == "all 3 rounds have been reported"
     with pytest.raises(InputError, match="shared out over 3 rounds"):
         study.tell(episodes(theta, seed=9))
 
@@ -88,7 +86,9 @@ def test_a_study_decides_what_the_loop_decides(tmp_path, rule, paper_rule):
     for batch, wanted in zip(batches, loop, strict=False):
         study.ask()
         record = study.tell(batch)
-        assert (record.fell, record.selected, record.undecided) == (wanted.fell, wanted.selected, wanted.undecided)
+        assert (record.newly_selected, record.selected, record.undecided) == (
+            wanted.newly_selected, wanted.selected, wanted.undecided,
+        )  # fmt: skip
         assert record.supports == wanted.supports and record.significance == wanted.significance
         assert [t["statistic"] for t in record.tests] == [t.statistic for t in wanted.identification.tests]
     assert "row_0" in study.status().selected
@@ -111,7 +111,7 @@ def test_the_papers_design_asks_unit_by_unit_as_algorithm_4_does(tmp_path):
     study = Study.create(tmp_path / "c.sqlite", "gridworld", always=always, design="paper", num_attempts=2)
     asked, wanted = [], []
     for told in loop:
-        wanted.append(() if told.proposal is None else told.proposal.units)
+        wanted.append(told.asked_for)
         request = study.ask()
         asked.append(() if request.design is None else request.asked_for)
         study.tell(replace(batches[told.number], configuration=WORLD.check_configuration(request.configuration)))
@@ -145,7 +145,7 @@ def test_demonstrations_in_any_order_of_columns_are_the_trajectories_they_come_f
     record = study.tell(data)
     twin = Study.create(tmp_path / "twin.sqlite", "gridworld", design="none", num_attempts=2)
     again = twin.tell(seen)
-    assert again.tests == record.tests and again.fell == record.fell
+    assert again.tests == record.tests and again.newly_selected == record.newly_selected
     order = np.arange(16)[::-1]
     code = [3, 1, 0, 2]
     shuffled = Demonstrations(
@@ -155,7 +155,7 @@ def test_demonstrations_in_any_order_of_columns_are_the_trajectories_they_come_f
         tuple(data.action_names[a] for a in code),
         data.episodes,
     )
-    with pytest.raises(InputError, match="told before, in round 1"):
+    with pytest.raises(InputError, match="reported before, in round 1"):
         study.tell(shuffled)
     np.testing.assert_array_equal(study.demonstrations(0).features, data.features)
     np.testing.assert_array_equal(twin.demonstrations(0).actions, data.actions)
@@ -220,47 +220,6 @@ def test_a_world_of_the_user(tmp_path, monkeypatch):
     ):
         with pytest.raises(InputError, match=message):
             load_world(spec)
-
-
-def test_forecast_power_is_the_share_of_simulated_studies_that_find_it(tmp_path, monkeypatch):
-    """A Gaussian agent whose θ is known: the χ² law is exact given the states, which the forecast averages."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    world = load_world("own_world:Rover")
-    space = world.policy_space()
-    sigma = float(np.sqrt(space.covariance[0, 0]))
-    theta, omega = np.array([0.0, -0.5, 0.09 * sigma]), world.check_configuration({"gain": 1.4})
-    units = list(space.tested)
-    logged = rollout(world, space, theta, omega, jax.random.key(0), 100)
-    found = {
-        f.unit: f for f in forecast(world, space, theta, logged, 10**12, omega, units, 60, 0.05, jax.random.key(1))
-    }
-    shown = dict.fromkeys(found, 0)
-    for run in range(200):
-        data = rollout(world, space, theta, omega, jax.random.key(100 + run), 60)
-        answer = simplified(space, data.pairs(world.feature_names, world.action_names), 0.05, "bonferroni")
-        for name in answer.core:
-            shown[name] += 1
-    assert found["position"].power > 0.99 and shown["position"] == 200
-    power = found["temperature"].power
-    assert 0.3 < power < 0.95
-    # Simulated episodes stand for the expectation, which adds some per cent to the binomial error.
-    assert abs(shown["temperature"] / 200 - power) < 4 * np.sqrt(power * (1 - power) / 200) + 0.05
-    again = forecast(world, space, theta, logged, 10**12, omega, units, 60, 0.05, jax.random.key(1))
-    assert again == list(found.values())
-
-
-def test_noise_is_not_mistaken_for_control():
-    """Weights estimated from the noise of an agent that owns nothing promise, but for one unit in twenty, nothing."""
-    from policyspace.configuration.rounds import estimate
-
-    promising = 0
-    for seed in range(5):
-        seen = episodes(np.zeros(51), seed=seed, count=60)
-        theta = estimate(SPACE, pairs(seen))
-        omega = WORLD.default_configuration()
-        told = forecast(WORLD, SPACE, theta, seen, 60, omega, list(SPACE.tested), 60, 0.05, jax.random.key(seed))
-        promising += sum(f.power > 0.2 for f in told)
-    assert binom.sf(promising - 1, 80, 0.06) > 1e-4
 
 
 BAD_SETTINGS = [
@@ -365,7 +324,7 @@ def test_two_tellers_do_not_tell_the_same_round(study):
     """The other process was faster: the slower one is told so, and nothing of its round is kept."""
     record = study.tell(episodes(weights("row_0"), count=5))
     store = StudyStore.open(study.path)
-    with pytest.raises(InputError, match="another process told round 0"):
+    with pytest.raises(InputError, match="another process reported round 0"):
         store.tell(0, "now", record.to_dict(), {}, {"features": np.zeros(3)})
     assert len(study.rounds()) == 1
 
@@ -376,7 +335,7 @@ def test_status_needs_no_simulator(study):
         "print(Study.open(sys.argv[1]).status().sentence, 'jax' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(study.path)], capture_output=True, text=True, timeout=120)
-    assert done.stdout.split("\n")[0] == "Nothing has been told yet. False"
+    assert done.stdout.split("\n")[0] == "Nothing has been reported yet. False"
 
 
 TELLER = """

@@ -2,51 +2,31 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyspace.cli import options
+from policyspace.cli.bundled import bundled
+from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_round
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from policyspace.study.round_record import RoundRecord
+    from policyspace.configuration.round import Round
+    from policyspace.configuration.schedule import Schedule
     from policyspace.worlds.confmdp import ConfMDP
 
-World = Annotated[
-    str, typer.Argument(help="The world: see `policyspace worlds`, or your own module:Class.", metavar="WORLD")
-]
-Rule = Annotated[
-    str, typer.Option("--rule", help="One test a unit, or all supports.", metavar="simplified|combinatorial")
-]
-DesignName = Annotated[
-    str,
-    typer.Option(
-        "--design",
-        help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "uniform, or not at all.",
-        metavar="d-optimal|noncentrality|paper|uniform|none",
-    ),
-]
-Attempts = Annotated[
-    int, typer.Option("--attempts", help="How often to configure; for every unit, with the paper's design.", min=0)
-]
-Episodes = Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)]
-Budget = Annotated[
-    int | None, typer.Option("--budget", help="Episodes of all rounds together, shared out.", metavar="N", min=1)
-]
-PaperRule = Annotated[
-    bool, typer.Option("--paper-rule", help="The paper's union, every round at full δ: no promise for all rounds.")
-]
-Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
 
-
+@bundled
 def configure(
-    world: World,
+    world: Annotated[
+        str, typer.Argument(help="The world: see `policyspace worlds`, or your own module:Class.", metavar="WORLD")
+    ],
+    rounds: RoundOptions,
     controls: Annotated[
         str,
         typer.Option("--controls", help="What the agent perceives and controls.", metavar="NAME,…|random|all|none"),
@@ -57,13 +37,7 @@ def configure(
             "--configuration", help="Where to begin: the world's ω₀.", metavar="FILE.toml|NAME=VALUE,…|random"
         ),
     ] = "random",
-    episodes: Episodes = 100,
-    attempts: Attempts = 3,
-    rule: Rule = "simplified",
-    design: DesignName = "d-optimal",
-    budget: Budget = None,
-    significance: options.Significance = 0.05,
-    paper_rule: PaperRule = False,
+    design: Design = "d-optimal",
     learning_steps: Annotated[
         int | None,
         typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
@@ -76,52 +50,30 @@ def configure(
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
-    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what fell.
+    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected.
     """
-    from rich.console import Console
-
-    from policyspace.configuration import configure as loop
+    from policyspace.configuration.loop import rounds_of
+    from policyspace.configuration.round import plain
+    from policyspace.configuration.schedule import Schedule
     from policyspace.policies.jax_setup import jax
-    from policyspace.study.round_record import RoundRecord, plain
-    from policyspace.study.settings import check_settings, design_for, load_world
+    from policyspace.study.settings import design_for, load_world
     from policyspace.worlds.agents import support_of
 
-    check_settings(significance, rule, design, attempts, episodes, budget, seed)
     place = load_world(world)
+    space, method = place.policy_space(), design_for(design, place)
+    schedule = Schedule.of(space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
-    space = place.policy_space()
     owned = controls_of(place, controls, keys[0])
     truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
     start = _configuration(place, configuration, keys[1])
-    method = design_for(design, place)
-    num_rounds = 1 + attempts * (1 if method.joint else len(space.tested))
-    settings = {
-        "world": world, "seed": seed, "rule": rule, "design": design, "significance": significance,
-        "paper_rule": paper_rule, "num_rounds": num_rounds, "budget": budget, "initial": plain(start),
-    }  # fmt: skip
+    settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
     _make_folder(out)
-    console = Console(highlight=False)
-    units = tuple(space.groups[i].name for i in space.tested)
-    diary = Diary(place, settings, truth, units, num_rounds, console, out)
-    observe = _observer(place, space, owned, learning_steps, console)
-    rounds = loop(
-        place,
-        observe,
-        keys[2],
-        space,
-        rule,  # type: ignore[arg-type]
-        significance,
-        method,
-        episodes,
-        attempts,
-        budget,
-        start,
-        paper_rule,
-    )
+    diary = Diary(place, schedule, settings, truth, new_console(), out)
+    observe = _observer(place, space, owned, learning_steps, diary.console)
     diary.begin()
     try:
-        for told in rounds:
-            diary.enter(RoundRecord.of(told))
+        for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
+            diary.enter(result)
     finally:
         # Ctrl-C as well: what was finished is kept, and drawn.
         diary.end()
@@ -132,64 +84,34 @@ class Diary:
     """The rounds as they happen: on the screen, and in files that are whole after every round."""
 
     world: "ConfMDP"
+    schedule: "Schedule"
     settings: dict[str, Any]
     truth: list[str]
-    units: tuple[str, ...]
-    num_rounds: int
     console: "Console"
     folder: Path | None
-    rounds: list["RoundRecord"] = field(default_factory=list)
+    rounds: list["Round"] = field(default_factory=list)
 
     def begin(self) -> None:
         """Who is observed, and what is promised."""
         owned = ", ".join(self.truth) or "nothing but the constant"
-        self.say(f"An agent in {self.world.name} that controls {owned}.", style="bold")
-        whole, most = self.settings["significance"], self.num_rounds
-        promise = (
-            f"every round is tested at δ = {whole:g}, as in the paper: no promise for all of them together"
-            if self.settings["paper_rule"]
-            else f"chance of any false 'controlled' ≤ {whole:g}: δ is shared out over at most {most} rounds"
-        )
-        self.say(f"{self.settings['rule']} rule, {self.settings['design']} design; {promise}.", style="dim")
+        say(self.console, f"An agent in {self.world.name} that controls {owned}.", style="bold")
+        say(self.console, promise(self.schedule, self.settings["design"]), style="dim")
 
-    def enter(self, record: "RoundRecord") -> None:
+    def enter(self, result: "Round") -> None:
         """One round: on the screen, and the file replaced by one that has it."""
-        from policyspace.report.configuration_words import words
-
-        self.rounds.append(record)
-        asked = f" for {record.asked_for[0]}" if len(record.asked_for) == 1 else ""
-        where = "where it is" if record.design is None else f"configured ({record.design}{asked})"
-        self.say(f"\nRound {record.number + 1} of at most {self.num_rounds}: {where}", style="bold cyan")
-        self.say(f"  {words(self.world.name, record.configuration)}")
-        before = len(record.undecided) + len(record.fell)
-        self.say(f"  {record.num_episodes} episodes; {before} units tested at δ = {record.significance:.3g}")
-        if record.fell:
-            self.say(f"  fell: {', '.join(self.marked(name) for name in record.fell)}", style="green")
-        else:
-            self.say("  nothing fell", style="dim")
-        if record.undecided:
-            self.say(f"  open: {', '.join(record.undecided)}", style="dim")
-        for warning in record.warnings:
-            self.say(f"  Warning: {warning}", style="yellow")
-        self.write()
-
-    def marked(self, name: str) -> str:
-        """The truth beside a verdict."""
-        return f"{name} {'✓' if name in self.truth else '✗'}"
-
-    def write(self) -> None:
-        """rounds.json, whole."""
+        self.rounds.append(result)
+        show_round(self.console, self.world.name, self.schedule, result, self.truth)
         if self.folder is None:
             return
+        names = ("rule", "significance", "paper_rule", "num_rounds", "budget", "test")
         content = {
             "world": self.world.name,
             "truth": self.truth,
-            "settings": self.settings,
-            "rounds": [record.to_dict() for record in self.rounds],
+            "settings": self.settings | {name: getattr(self.schedule, name) for name in names},
+            "rounds": [entered.to_dict() for entered in self.rounds],
         }
-        options.write_json(
-            json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False), str(self.folder / "rounds.json")
-        )
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+        options.write_json(text, str(self.folder / "rounds.json"))
 
     def end(self) -> None:
         """The answer against the truth, and the pictures."""
@@ -198,12 +120,12 @@ class Diary:
         from policyspace.report.rounds_film import film_rounds
         from policyspace.report.rounds_picture import Story, plot_rounds
 
-        last = self.rounds[-1]
-        story = Story(self.world.name, tuple(self.world.parameters), self.rounds, self.units, tuple(self.truth))
-        self.say(f"\nAfter {last.total_episodes} episodes: {story.verdict}.", style="bold")
+        last, world = self.rounds[-1], self.world
+        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, tuple(self.truth))
+        say(self.console, f"\nAfter {last.total_episodes} episodes: {story.verdict}.", style="bold")
         missed = [name for name in self.truth if name in last.undecided]
         if missed:
-            self.say(f"Not shown: {', '.join(missed)}.")
+            say(self.console, f"Not shown: {', '.join(missed)}.")
         if self.folder is None:
             return
         paths = [self.folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
@@ -212,10 +134,6 @@ class Diary:
         film_rounds(story, paths[3])
         for path in paths:
             typer.echo(f"Saved {path}")
-
-    def say(self, text: str, style: str | None = None) -> None:
-        """A line as it is."""
-        self.console.print(text, style=style, markup=False, soft_wrap=True)
 
 
 def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
@@ -252,7 +170,7 @@ def _make_folder(out: Path | None) -> None:
 def _observer(
     world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None, console: "Console"
 ) -> Callable[[Any, Any, int], Any]:
-    """The door to the world: an agent learns from scratch at ω, and is observed there."""
+    """How the agent is observed: it learns from scratch at ω, and is observed there."""
     from policyspace.policies.jax_setup import jax
     from policyspace.worlds.agents import learn
 

@@ -1,20 +1,21 @@
-"""`policyspace study`: ask for the next configuration, tell what was seen there, look at what is decided."""
+"""`policyspace study`: ask for the next configuration, tell what was seen there, see what is decided."""
 
 import json as json_text
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyspace.cli import options
-from policyspace.cli.configure import Attempts, Budget, DesignName, Episodes, PaperRule, Rule, Seed
+from policyspace.cli.bundled import bundled
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_round
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from policyspace.study import Request, Status
-    from policyspace.study.round_record import RoundRecord
+    from policyspace.configuration.request import Request
+    from policyspace.configuration.schedule import Schedule
+    from policyspace.configuration.status import Status
 
 app = typer.Typer(
     name="study",
@@ -27,24 +28,21 @@ StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metava
 
 
 @app.command()
+@bundled
 def create(
     study: StudyFile,
     world: Annotated[
         str,
         typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
     ],
+    rounds: RoundOptions,
     features: Annotated[
         list[str] | None,
         typer.Option("--features", help="Those in question; the others are not tested.", metavar="NAME[,NAME…]"),
     ] = None,
     groups: options.GroupsOption = "feature",
     always: options.Always = None,
-    significance: options.Significance = 0.05,
-    rule: Rule = "simplified",
-    design: DesignName = "d-optimal",
-    attempts: Attempts = 3,
-    episodes: Episodes = 100,
-    budget: Budget = None,
+    design: Design = "d-optimal",
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -53,16 +51,6 @@ def create(
             metavar="FILE.toml|NAME=VALUE,…",
         ),
     ] = None,
-    paper_rule: PaperRule = False,
-    test: Annotated[
-        str,
-        typer.Option(
-            "--test",
-            help="batches: each alone, at a share of δ. eprocess: all together, after every episode; auto takes it for "
-            "networks.",
-            metavar="auto|batches|eprocess",
-        ),
-    ] = "auto",
     seed: Seed = 0,
 ) -> None:
     """Begin a study in a new file."""
@@ -71,29 +59,23 @@ def create(
 
     if not study.resolve().parent.is_dir():
         raise InputError(f"{study}: there is no folder '{study.parent}': make it first, or name another.")
-    grouping, more = options_groups(groups)
+    grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
         world,
         features=None if features is None else options.split(features),
         groups=grouping,
         always=[*options.split(always), *more],
-        significance=significance,
-        rule=rule,
         design=design,
-        attempts=attempts,
-        episodes=episodes,
-        budget=budget,
         configuration=None if configuration is None else parse_configuration(configuration),
-        paper_rule=paper_rule,
-        test=test,
         seed=seed,
+        **asdict(rounds),
     )
-    settings, console = made.settings, _console()
-    _say(console, f"A study of {len(settings['units'])} units in {settings['world_name']}.", style="bold")
-    _say(console, _promise(settings), style="dim")
+    schedule, console = made.status().schedule, new_console()
+    say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
+    say(console, promise(schedule, design), style="dim")
     typer.echo(f"Saved {study}")
-    _say(console, f"Next: policyspace study ask {study}", style="dim")
+    say(console, f"Next: policyspace study ask {study}", style="dim")
 
 
 @app.command()
@@ -124,14 +106,14 @@ def ask(
         if json is not None:
             options.write_json("null", json)
         if json != "-":
-            _say(_console(), f"Nothing is left to ask: {opened.status().finished}.", style="bold")
+            say(new_console(), f"Nothing is left to ask: {opened.status().finished}.", style="bold")
         return
     if json is not None:
         options.write_json(json_text.dumps(request.to_dict(), indent=1, ensure_ascii=False), json)
     if out is not None:
         options.write_json(_toml(request.configuration), str(out))
     if json != "-":
-        _show_request(_console(), opened.settings, request)
+        _show_request(opened.settings["world_name"], opened.status().schedule, request)
         for path in (out, json):
             if path is not None:
                 typer.echo(f"Saved {path}")
@@ -170,11 +152,11 @@ def tell(
         weights=weights,
         discrete=opened.world.action_bounds is None,
     )
-    record = opened.tell(data, None if configuration is None else parse_configuration(configuration))
-    console, status = _console(), opened.status()
-    _show_round(console, status, record)
-    done = status.finished
-    _say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
+    result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
+    console, now = new_console(), opened.status()
+    show_round(console, opened.world.name, now.schedule, result, now.truth)
+    done = now.finished
+    say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
 
 
 @app.command()
@@ -197,19 +179,18 @@ def status(
         from policyspace.report.rounds_picture import Story, plot_rounds
 
         truth = None if now.truth is None else tuple(now.truth)
-        units = tuple(now.settings["units"])
-        story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, units, truth)
+        story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
         (film_rounds if film else plot_rounds)(story, plot)
     if json is not None:
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
-        _show_status(_console(), now)
+        _show_status(now)
         for path in (plot, json):
             if path is not None:
                 typer.echo(f"Saved {path}")
 
 
-def options_groups(text: str) -> tuple[Any, tuple[str, ...]]:
+def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
     """(groups, always) as other commands read them; a study tests against zero only."""
     grouping, more, fixed = options.read_groups(text)
     if fixed:
@@ -217,28 +198,29 @@ def options_groups(text: str) -> tuple[Any, tuple[str, ...]]:
     return grouping, more
 
 
-def _show_request(console: "Console", settings: dict[str, Any], request: "Request") -> None:
+def _show_request(world: str, schedule: "Schedule", request: "Request") -> None:
     from policyspace.report.configuration_words import words
 
-    _say(
+    console = new_console()
+    say(
         console,
-        f"Round {request.number + 1} of at most {settings['num_rounds']}: {request.num_episodes} episodes "
-        f"({_level(settings, request.significance)})",
+        f"Round {request.number + 1} of at most {schedule.num_rounds}: {request.num_episodes} episodes "
+        f"({level_in_words(schedule)})",
         style="bold",
     )
-    _say(console, f"Configuration: {words(settings['world_name'], request.configuration)}.")
+    say(console, f"Configuration: {words(world, request.configuration)}.")
     for name, value in request.configuration.items():
-        _say(console, f"  {name} = {value}", style="dim")
-    _say(console, f"Why: {request.why}")
-    _say(console, f"What it would settle: {_settles(request)}")
+        say(console, f"  {name} = {value}", style="dim")
+    say(console, f"Why: {request.why}")
+    say(console, f"What it would settle: {_settles(request)}")
     for warning in request.warnings:
-        _say(console, f"Warning: {warning}", style="yellow")
+        say(console, f"Warning: {warning}", style="yellow")
 
 
 def _settles(request: "Request") -> str:
     """What the forecasts say, most promising first."""
     if not request.forecasts:
-        known = "nothing is known yet" if request.design is None else "nothing can be foretold of networks and e-values"
+        known = "nothing is known yet" if request.design is None else "nothing can be forecast of networks and e-values"
         return f"{known}; {len(request.asked_for)} units are tested."
     shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
     said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
@@ -256,86 +238,19 @@ def _share(power: float) -> str:
     return "> 99%" if power > 0.99 else f"{power:.0%}"
 
 
-def _show_round(console: "Console", status: "Status", record: "RoundRecord") -> None:
-    from policyspace.report.configuration_words import words
-
-    before = len(record.undecided) + len(record.fell)
-    _say(
-        console,
-        f"Round {record.number + 1}: {record.num_episodes} episodes, {before} units "
-        f"{_level(status.settings, record.significance)}",
-        style="bold",
-    )
-    _say(console, f"  {words(status.settings['world_name'], record.configuration)}")
-    if status.sequential:
-        for line in _evidence_lines(status, record):
-            _say(console, f"  {line}")
-    elif record.fell:
-        fell = ", ".join(name + _mark(status, name) for name in record.fell)
-        _say(console, f"  fell: {fell}", style="green")
-    else:
-        _say(console, "  nothing fell", style="dim")
-    for warning in record.warnings:
-        _say(console, f"  Warning: {warning}", style="yellow")
-
-
-def _show_status(console: "Console", status: "Status") -> None:
-    _say(console, status.sentence, style="bold")
-    for record, told_at in zip(status.rounds, status.told_at, strict=True):
-        _show_round(console, status, record)
-        _say(console, f"  told {told_at}", style="dim")
-    _say(console, _promise(status.settings), style="dim")
+def _show_status(status: "Status") -> None:
+    console, settings = new_console(), status.settings
+    say(console, status.sentence, style="bold")
+    for result, moment in zip(status.rounds, status.reported_at, strict=True):
+        show_round(console, settings["world_name"], status.schedule, result, status.truth)
+        say(console, f"  reported {moment}", style="dim")
+    say(console, promise(status.schedule, settings["design"]), style="dim")
     if status.finished is not None:
-        _say(console, f"Nothing is left to ask: {status.finished}.")
+        say(console, f"Nothing is left to ask: {status.finished}.")
     elif status.request is not None:
-        _say(console, f"Asked and not yet told: round {status.request.number + 1}.")
-
-
-def _level(settings: dict[str, Any], significance: float) -> str:
-    """At which level a round is tested."""
-    if settings.get("test") == "eprocess":
-        return f"followed after every episode until E ≥ {1 / significance:.4g}"
-    return f"tested at δ = {significance:.3g}"
-
-
-def _evidence_lines(status: "Status", record: "RoundRecord") -> list[str]:
-    """When units were found, in the order in which they were, and how much is known of the others."""
-    rows = sorted((row for row in record.tests if row["group"] in record.fell), key=lambda row: row["decided_at"])
-    found = [
-        f"after episode {row['decided_at']}: {row['group']}{_mark(status, row['group'])} controlled" for row in rows
-    ]
-    rest = [f"{row['group']} E = {row['e_value']:.2g}" for row in record.tests if row["state"] == "open"]
-    return [*found, *([f"open: {', '.join(rest)}"] if rest else [])]
-
-
-def _promise(settings: dict[str, Any]) -> str:
-    """What holds for all rounds together."""
-    head = f"{settings['rule']} rule, {settings['design']} design, at most {settings['num_rounds']} rounds"
-    if settings.get("test") == "eprocess":
-        return (
-            f"{head}; E-values of all episodes multiply, so δ is not split over rounds or looks: chance of any false "
-            f"'controlled' ever ≤ {settings['significance']:g}."
-        )
-    if settings["paper_rule"]:
-        return f"{head}; every round is tested at δ = {settings['significance']:g}, as in the paper."
-    return f"{head}; chance of any false 'controlled' in all of them ≤ {settings['significance']:g}."
-
-
-def _mark(status: "Status", name: str) -> str:
-    """Where the data know the truth, whether the verdict is right."""
-    return "" if status.truth is None else " ✓" if name in status.truth else " ✗"
+        say(console, f"Asked and not yet reported: round {status.request.number + 1}.")
 
 
 def _toml(configuration: dict[str, Any]) -> str:
     """ω as TOML: names of parameters may hold anything, numbers and lists are written alike in JSON."""
     return "\n".join(f"{json_text.dumps(name)} = {json_text.dumps(value)}" for name, value in configuration.items())
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _say(console: "Console", text: str, style: str | None = None) -> None:
-    console.print(text, style=style, markup=False, soft_wrap=True)

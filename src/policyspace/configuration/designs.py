@@ -106,9 +106,7 @@ class PaperObjective:
         indices = jnp.array([i for u in question.units for i in space.groups[u].indices])
         terms = _gradient_terms(world, space, jnp.asarray(question.theta), logged, indices)
         starts = question.box.starts(logged.configuration, 1 if self.last_point else self.num_starts, question.key)
-        found = _climb_paper(
-            world, terms, starts, *question.box.bounds, self.penalty, self.learning_rate, self.num_updates
-        )
+        found = _climb_paper(world, terms, starts, self.penalty, self.learning_rate, self.num_updates)
         points, values, kept = (jax.tree.map(np.asarray, part) for part in found)
         chosen, warnings = _choose(values, kept, logged.num_episodes, self.smallest_share, self.last_point)
         return _proposal(self.name, question, points, values, kept, chosen, warnings)
@@ -120,49 +118,38 @@ class Information:
     """A joint design for all undecided units, from the information expected at ω under π_θ̂.
 
     "d-optimal" climbs log det of the information about them; "noncentrality" climbs how far the statistic of each would
-    move at θ̂. With `simulate`, fresh rollouts of π_θ̂ at the current ω take the place of the data every few updates, so
-    that no weight strays far from one, and the climb starts from the uniform configuration (or, unless `from_uniform`,
-    from that of the data); without, the data at hand are weighted.
+    move at θ̂. The climb starts from the uniform configuration; every few updates π_θ̂ is simulated anew where it stands, so
+    that no weight strays far from one.
     """
 
     name: Literal["d-optimal", "noncentrality"] = "d-optimal"
-    simulate: bool = True
     num_simulated: int = 100
     num_stages: int = 6
     num_updates: int = 12
     learning_rate: float = 0.02
-    from_uniform: bool = True
-    smallest_share: float = 0.05
     joint: bool = True
 
     def propose(self, question: Question) -> Proposal:
-        """Climb in stages; at each, the sample is simulated anew at the point that was reached (or stays the data)."""
+        """Climb in stages; at each, the sample is simulated at the point that was reached."""
         world, space, box = question.world, question.space, question.box
         masks = np.zeros((len(space.tested), space.num_parameters), dtype=bool)
         for row, u in enumerate(question.units):
             masks[row, list(space.groups[u].indices)] = True
         others = space.free(space.everything) & ~masks.any(axis=0)
-        theta, sample, point, stages = jnp.asarray(question.theta), question.logged, None, []
-        for stage in range(self.num_stages if self.simulate else 1):
-            if point is None:
-                flat = self.simulate and self.from_uniform
-                point = box.vector(world.uniform_configuration(question.key) if flat else question.logged.configuration)
-            if self.simulate:
-                draw = jax.random.fold_in(question.key, stage)
-                sample = rollout(world, space, theta, box.configuration(point), draw, self.num_simulated)
-            updates = self.num_updates if self.simulate else self.num_updates * self.num_stages
+        theta, stages = jnp.asarray(question.theta), []
+        point = box.vector(world.uniform_configuration(question.key))
+        for stage in range(self.num_stages):
+            draw = jax.random.fold_in(question.key, stage)
+            sample = rollout(world, space, theta, box.configuration(point), draw, self.num_simulated)
             found = _climb_information(
-                world, space, theta, sample, masks, others, float(question.num_episodes), point, *box.bounds,
-                self.learning_rate, updates, self.name,
+                world, space, theta, sample, masks, others, float(question.num_episodes), point,
+                self.learning_rate, self.num_updates, self.name,
             )  # fmt: skip
             stages.append(found)
             point = found[0][-1]
         points, values, kept = jax.tree.map(lambda *parts: np.concatenate(parts)[None], *stages)
         # Each stage has a sample of its own: the last point is the best known one, not the luckiest.
-        chosen, warnings = (0, values.shape[1] - 1), list[str]()
-        if not self.simulate:
-            chosen, warnings = _choose(values, kept, question.logged.num_episodes, self.smallest_share, False)
-        return _proposal(self.name, question, points, values, kept, chosen, warnings)
+        return _proposal(self.name, question, points, values, kept, (0, values.shape[1] - 1), [])
 
 
 @final
@@ -247,26 +234,19 @@ def _proposal(
 _gradient_terms = jax.jit(gradient_terms, static_argnums=(0, 1))
 
 
-@partial(jax.jit, static_argnums=(0, 7))
+@partial(jax.jit, static_argnums=(0, 5))
 def _climb_paper(
-    world: ConfMDP,
-    logged: Logged,
-    starts: Array,
-    low: Array,
-    high: Array,
-    penalty: Any,
-    learning_rate: Any,
-    num_updates: int,
+    world: ConfMDP, logged: Logged, starts: Array, penalty: Any, learning_rate: Any, num_updates: int
 ) -> Any:
     box = Box(world)
 
     def evaluate(vector: Array) -> tuple[Array, Terms]:
         return paper_objective(world, logged, box.configuration(vector), penalty)
 
-    return climb(evaluate, starts, low, high, num_updates, learning_rate)
+    return climb(evaluate, starts, *box.bounds, num_updates, learning_rate)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 11, 12))
+@partial(jax.jit, static_argnums=(0, 1, 9, 10))
 def _climb_information(
     world: ConfMDP,
     space: PolicySpace,
@@ -276,8 +256,6 @@ def _climb_information(
     others: Array,
     num_episodes: Any,
     start: Array,
-    low: Array,
-    high: Array,
     learning_rate: Any,
     num_updates: int,
     criterion: str,
@@ -293,5 +271,5 @@ def _climb_information(
             value = noncentrality_gain(information, theta, masks, num_episodes)
         return value, Terms(value, jnp.zeros(()), effective_sample_size(whole), largest_weight(whole))
 
-    points, values, kept = climb(evaluate, start[None], low, high, num_updates, learning_rate)
+    points, values, kept = climb(evaluate, start[None], *box.bounds, num_updates, learning_rate)
     return points[0], values[0], jax.tree.map(lambda leaf: leaf[0], kept)

@@ -1,8 +1,8 @@
 """What a configuration is worth: the paper's C_I(ω/ω₀), and the information it would bring."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from policyspace.policies.base import ExponentialFamily, PolicySpace
+from policyspace.policies.base import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP
 from policyspace.worlds.importance import effective_sample_size, largest_weight, log_weights, renyi2
@@ -59,7 +59,7 @@ def paper_objective(
 
 def information_terms(world: ConfMDP, space: PolicySpace, theta: Array, trajectories: Trajectories) -> Logged:
     """F(θ, s_t) of every step as a root [m, T, k, d], or summed over each episode [m, 1, d, d]: F̂ is a weighted sum."""
-    root = _information_root(space, theta, trajectories)
+    root = space.information_root(theta, jnp.asarray(trajectories.features), jnp.asarray(trajectories.actions))
     root = jnp.where(trajectories.mask[..., None, None], root, 0.0)
     if world.configures_transitions:
         return Logged(trajectories, root)
@@ -107,16 +107,3 @@ def _log_det(matrix: Array, chosen: Array) -> Array:
 
 def _logged(world: ConfMDP, trajectories: Trajectories, per_step: Array) -> Logged:
     return Logged(trajectories, per_step if world.configures_transitions else per_step.sum(axis=1, keepdims=True))
-
-
-def _information_root(space: PolicySpace, theta: Array, trajectories: Trajectories) -> Array:
-    """A root R [m, T, k, d] with RᵀR = F(θ, s_t); for spaces that are not linear, the score of what was played."""
-    features = jnp.asarray(trajectories.features)
-    if isinstance(space, ExponentialFamily):
-        root = jnp.linalg.cholesky(
-            space.cumulant_hessian(space.natural(theta, features)) + 1e-12 * jnp.eye(len(space.row_names))
-        )
-        joint = root.swapaxes(-1, -2)[..., None] * space.design(features)[:, :, None, None, :]
-        return joint.reshape(*joint.shape[:3], -1)
-    scores: Any = jax.vmap(jax.vmap(jax.grad(space.log_prob), (None, 0, 0)), (None, 0, 0))
-    return scores(theta, features, jnp.asarray(trajectories.actions))[:, :, None, :]

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from policyspace.configuration.rounds import Ledger
+from policyspace.configuration.batch_tests import outcome_of_batch
+from policyspace.configuration.schedule import Schedule
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.calibration_panels import analyse
 from policyspace.experiments.panel import Scale
@@ -110,16 +111,27 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rule(setting: dict[str, Any]) -> dict[str, Any]:
-    """Fresh data sets of the linear scenario, united by the ledger of the configuring loop."""
+    """Fresh data sets of the linear scenario, united as the rounds of the configuring loop are."""
     scenario = SCENARIOS["linear"]
     truth, errors, found, exact = set(scenario.controlled), 0, 0, 0
     for r in range(setting["num_runs"]):
         rng = np.random.default_rng([setting["seed"], r])
-        space, level, rounds = scenario.draw(rng)[0], setting["significance"], setting["num_rounds"]
-        ledger = Ledger(space, setting["rule"], level, rounds, setting["paper_rule"])
-        for _ in range(rounds):
-            ledger.take(scenario.draw(rng)[1])
-        selected = set(ledger.selected)
+        space = scenario.draw(rng)[0]
+        schedule = Schedule.of(
+            space,
+            joint=True,
+            significance=setting["significance"],
+            rule=setting["rule"],
+            attempts=setting["num_rounds"] - 1,
+            paper_rule=setting["paper_rule"],
+            test="batches",
+        )
+        united: tuple[str, ...] = ()
+        supports: list[list[str]] | None = None
+        for _ in range(setting["num_rounds"]):
+            outcome = outcome_of_batch(space, schedule, scenario.draw(rng)[1], united, supports)
+            united, supports = outcome.selected, outcome.supports or None
+        selected = set(united)
         errors += bool(selected - truth)
         found += len(selected & truth)
         exact += selected == truth

@@ -9,7 +9,6 @@ import numpy as np
 from policyspace.configuration import DESIGNS, configure
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
-from policyspace.study.round_record import RoundRecord
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn
 from policyspace.worlds.confmdp import Configuration, ConfMDP, Key, rollout
@@ -61,7 +60,7 @@ def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, 
         )
     )  # fmt: skip
     last = rounds[-1]
-    story = {"rounds": [RoundRecord.of(r).to_dict() for r in rounds]} if setting.get("keep_rounds") else {}
+    story = {"rounds": [r.to_dict() for r in rounds]} if setting.get("keep_rounds") else {}
     return {
         "truth": sorted(truth),
         "selected": list(last.selected),

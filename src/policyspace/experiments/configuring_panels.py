@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from policyspace.configuration.round import Round
 from policyspace.experiments.frames import differences, in_order, means, rates, tidy
 from policyspace.experiments.panel import Panel, Verdict
 from policyspace.experiments.records import Record
@@ -12,7 +13,6 @@ from policyspace.report.estimates import Mean
 from policyspace.report.plots import draw_lines, legend, logarithmic
 from policyspace.report.rounds_picture import Story, draw_rounds
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
-from policyspace.study.round_record import RoundRecord
 from policyspace.worlds import make_world
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def story(name: str, title: str, records: list[Record]) -> Panel:
     """One agent's rounds as the paper draws them."""
     result, setting = records[0].result, records[0].setting
     world = make_world(setting["world"])
-    rounds = [RoundRecord.from_dict(one) for one in result["rounds"]]
+    rounds = [Round.from_dict(one) for one in result["rounds"]]
     truth, selected = set(result["truth"]), set(result["selected"])
     picture = Story(world.name, world.parameters, rounds, world.feature_names, tuple(result["truth"]))
     first = len(set(rounds[0].selected) & truth)
@@ -142,7 +142,11 @@ def story(name: str, title: str, records: list[Record]) -> Panel:
         "The agent and its first configuration are those of the paper's example.",
         draw_rounds(picture),
         ("round", "asked for", "newly selected", "open"),
-        [(str(r.number + 1), _few(r.asked_for), _few(r.fell), str(len(r.undecided))) for r in rounds if r.fell],
+        [
+            (str(r.number + 1), _few(r.asked_for), _few(r.newly_selected), str(len(r.undecided)))
+            for r in rounds
+            if r.newly_selected
+        ],
         {"rounds": len(rounds), "truth": sorted(truth), "selected": sorted(selected)},
     )
 
@@ -183,6 +187,12 @@ def _numbers(found: pl.DataFrame) -> list[dict[str, Any]]:
         {name: value.numbers if isinstance(value, Mean) else value for name, value in s.items()}
         for s in summaries(found)
     ]
+
+
+def _row(round_: Round) -> tuple[str, ...]:
+    """A round in which something was newly selected."""
+    asked_for, new = _few(round_.asked_for), _few(round_.newly_selected)
+    return str(round_.number + 1), asked_for, new, str(len(round_.undecided))
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration import configure
-from policyspace.configuration.rounds import Round
+from policyspace.configuration.round import Round
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.experiments.imitation_panels import analyse
 from policyspace.experiments.imitators import PENALTY, Counts, adam, divergence, in_gauge, lasso, ridge

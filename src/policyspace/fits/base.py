@@ -94,6 +94,10 @@ class Likelihood(ABC):
         """λ_I of any actions on these states by one short protocol; None where fits are unique and need none."""
         return None
 
+    def finite_theta(self) -> np.ndarray:
+        """An estimate of θ that is finite on every data set: the full fit, where that always is."""
+        return self.full.theta
+
     def prepare(self, groups: Sequence[int]) -> None:  # noqa: B027 (most likelihoods have nothing to prepare)
         """Make the fits that help each other before any of them is read; nothing to do where a fit is unique."""
 

@@ -230,6 +230,10 @@ class BoltzmannLikelihood(LinearLikelihood):
         best = maximise(at, lambda theta: rows.hessian(theta) + identity, self._fixed, everything)
         return self.design.to_raw(self.space.weights(best.theta)).ravel()
 
+    def finite_theta(self) -> np.ndarray:
+        """The regularised estimate, for the full fit is infinite on separated data."""
+        return self.regularised()
+
     # -- what the space is on these states ------------------------------------------------------------------------
 
     def information(self) -> np.ndarray:

@@ -5,7 +5,7 @@ Every formula is written once for NumPy and JAX: `xp` is the namespace of the ar
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
@@ -81,6 +81,9 @@ class PolicySpace(ABC):
         """The same space, with its covariance as estimated where it must be known and is not."""
         return self
 
+    linear: bool = False  # whether θ are weights of the features, which data determine one by one
+    many_peaks: bool = False  # whether the likelihood has many: then λ has no χ² law, and a fit takes seconds
+
     @property
     def num_parameters(self) -> int:
         """The dimension d of θ."""
@@ -151,6 +154,17 @@ class PolicySpace(ABC):
         space.groups = tuple(replace(g, always=g.always or g.name in declared) for g in self.groups)
         return space
 
+    def smaller(self, features: Sequence[str], actions: Sequence[str], always: Sequence[str]) -> "PolicySpace | None":
+        """The same kind of space for fewer features and actions, one group a feature; None where there is none."""
+        return None
+
+    def information_root(self, theta: Array, features: Array, actions: Array) -> Array:
+        """R [m, T, k, d] with E[RᵀR] = F(θ, s), for JAX: here k = 1, the score of the action that was taken."""
+        from policyspace.policies.jax_setup import jax
+
+        scores = jax.vmap(jax.vmap(jax.grad(self.log_prob), (None, 0, 0)), (None, 0, 0))
+        return scores(theta, features, actions)[:, :, None, :]
+
     @abstractmethod
     def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:
         """log π_θ(a|s) for features [..., q] and actions [...] or [..., k]."""
@@ -211,6 +225,7 @@ class ExponentialFamily(PolicySpace):
     quadratic: ClassVar[bool] = False  # is A(η) quadratic, so that the information does not depend on θ?
     row_names: tuple[str, ...]  # what each of the k rows of the weights belongs to
     intercept: bool
+    linear = True
 
     def __init__(
         self,
@@ -319,6 +334,15 @@ class ExponentialFamily(PolicySpace):
         """u(a) − E[u] [..., k] and φ(s) [..., q], whose Kronecker product is the score."""
         eta = self.natural(theta, features)
         return self.action_statistic(actions) - self.cumulant_gradient(eta), self.design(features)
+
+    @final
+    def information_root(self, theta: Array, features: Array, actions: Array) -> Array:
+        """R [..., k, d] with RᵀR = F(θ, s), whatever the action."""
+        xp = features.__array_namespace__()
+        covariance = self.cumulant_hessian(self.natural(theta, features))
+        root = xp.linalg.cholesky(covariance + 1e-12 * xp.eye(len(self.row_names)))
+        joint = root.swapaxes(-1, -2)[..., None] * self.design(features)[..., None, None, :]
+        return joint.reshape(*joint.shape[:-2], -1)
 
     @final
     def fisher(self, theta: Array, features: Array, weights: Array | None = None) -> Array:

@@ -46,6 +46,10 @@ class BoltzmannLinear(ExponentialFamily):
         """Whether it has an intercept."""
         return {"family": "boltzmann", "intercept": self.intercept}
 
+    def smaller(self, features: Sequence[str], actions: Sequence[str], always: Sequence[str]) -> "BoltzmannLinear":
+        """The linear Boltzmann policy of fewer features and actions."""
+        return BoltzmannLinear(features, actions, "feature", always, 0.0, self.intercept)
+
     def action_statistic(self, actions: Array) -> Array:
         """u(a_i) = e_i, and zero for the reference."""
         xp = actions.__array_namespace__()

@@ -33,6 +33,7 @@ class Network(PolicySpace):
     """
 
     row_names: tuple[str, ...]  # what each output belongs to
+    many_peaks = True
 
     def __init__(
         self,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from policyspace.configuration.round import Round
 from policyspace.report.style import AGENT, FAINTER, GOAL, GREEN, GREY, INK, bare, new_figure
-from policyspace.study.round_record import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ MOST_LANES = 24
 
 def draw_omega(
     parameters: Sequence["ConfigurationParameter"],
-    rounds: Sequence[RoundRecord],
+    rounds: Sequence[Round],
     units: Sequence[str],
     truth: Sequence[str] | None,
     title: str,
@@ -50,7 +50,7 @@ def _entries(parameters: Sequence["ConfigurationParameter"]) -> list[tuple[str, 
     ]
 
 
-def _curve(axes: "Axes", parameter: "ConfigurationParameter", rounds: Sequence[RoundRecord]) -> None:
+def _curve(axes: "Axes", parameter: "ConfigurationParameter", rounds: Sequence[Round]) -> None:
     """ω between its bounds, its number in bold where something was newly selected."""
     numbers = np.arange(1, len(rounds) + 1)
     values = np.array([float(np.ravel(r.configuration[parameter.name])[0]) for r in rounds])
@@ -62,7 +62,8 @@ def _curve(axes: "Axes", parameter: "ConfigurationParameter", rounds: Sequence[R
         low = value < parameter.low + 0.55 * span
         axes.annotate(
             f"{value:.3g}", (number, value), xytext=(0, 11 if low else -11), textcoords="offset points", ha="center",
-            va="bottom" if low else "top", fontsize=9.5, color=INK, fontweight="bold" if record.fell else None, zorder=5,
+            va="bottom" if low else "top", fontsize=9.5, color=INK, zorder=5,
+            fontweight="bold" if record.newly_selected else None,
         )  # fmt: skip
     axes.set_ylim(parameter.low - 0.04 * span, parameter.high + 0.04 * span)
     axes.set_ylabel(parameter.name.replace("_", " "), fontsize=10, color=INK)
@@ -86,10 +87,10 @@ def _bars(axes: "Axes", entries: list[tuple[str, str, tuple[int, ...], float, fl
     bare(axes, grid="none")
 
 
-def _lanes(axes: "Axes", units: Sequence[str], rounds: Sequence[RoundRecord], truth: Sequence[str] | None) -> None:
+def _lanes(axes: "Axes", units: Sequence[str], rounds: Sequence[Round], truth: Sequence[str] | None) -> None:
     """A grey line as long as a unit is open; a dot where it was selected, red if falsely."""
     for i, unit in enumerate(units):
-        selected = next((r.number + 1 for r in rounds if unit in r.fell), None)
+        selected = next((r.number + 1 for r in rounds if unit in r.newly_selected), None)
         end = len(rounds) + 0.4 if selected is None else float(selected)
         axes.plot([0.6, end], [i, i], color=GREY, lw=3, solid_capstyle="round", zorder=2)
         if selected is not None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.configuration.round import Round
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.report.configuration_words import words
 from policyspace.report.omega_rounds import draw_omega
 from policyspace.report.rounds_picture import Story, most_telling
 from policyspace.report.style import AGENT, FAINT, GOAL, GREEN, INK, QUIET
-from policyspace.study.round_record import RoundRecord
 
 CONFIGURED, IDENTIFIED, END = 1100, 1500, 4000
 """How long frames stay, in milliseconds."""
@@ -40,7 +40,7 @@ def film_rounds(story: Story, path: str | Path) -> None:
         first.save(file, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0)
 
 
-def _frame(story: Story, record: RoundRecord, identified: bool) -> np.ndarray:
+def _frame(story: Story, record: Round, identified: bool) -> np.ndarray:
     """One image [height, width, 3] of bytes."""
     figure = _panel_frame(story, record, identified) if story.panel else _omega_frame(story, record)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -51,7 +51,7 @@ def _frame(story: Story, record: RoundRecord, identified: bool) -> np.ndarray:
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()  # type: ignore[no-untyped-call]
 
 
-def _omega_frame(story: Story, record: RoundRecord) -> Any:
+def _omega_frame(story: Story, record: Round) -> Any:
     """The curve or the bars up to this round, in the frame of the whole."""
     seen = [r for r in story.rounds if r.number <= record.number]
     figure = draw_omega(
@@ -64,14 +64,14 @@ def _omega_frame(story: Story, record: RoundRecord) -> Any:
     return figure
 
 
-def _panel_frame(story: Story, record: RoundRecord, identified: bool) -> Any:
+def _panel_frame(story: Story, record: Round, identified: bool) -> Any:
     """The panel on the left; on the right the round in words and how far the identification has come."""
     from matplotlib.figure import Figure
 
     assert story.panel is not None
     figure = Figure(figsize=(9.6, 5.4), facecolor="white")
     axes = figure.add_axes((0.02, 0.035, 0.525, 0.93))
-    before, new = story.open_before(record), set(record.fell)
+    before, new = story.open_before(record), set(record.newly_selected)
     alone = set(record.asked_for) if len(record.asked_for) == 1 else set()
     if identified:
         story.panel(axes, record.configuration, before - new, new, set())
@@ -82,7 +82,7 @@ def _panel_frame(story: Story, record: RoundRecord, identified: bool) -> Any:
     return figure
 
 
-def _describe_round(figure: Any, story: Story, record: RoundRecord, identified: bool) -> None:
+def _describe_round(figure: Any, story: Story, record: Round, identified: bool) -> None:
     left, y = 0.585, 0.93
     figure.text(left, y, f"Round {record.number + 1}", fontsize=22, fontweight="bold", color=INK, va="top")
     figure.text(
@@ -92,19 +92,19 @@ def _describe_round(figure: Any, story: Story, record: RoundRecord, identified: 
     lines = textwrap.wrap(said[0].upper() + said[1:] + ".", 46)
     figure.text(left, y - 0.185, "\n".join(lines), fontsize=11, color=INK, va="top", linespacing=1.4)
     if identified:
-        new = ", ".join(record.fell) or "nothing"
+        new = ", ".join(record.newly_selected) or "nothing"
         shown = textwrap.wrap(f"{record.num_episodes} episodes show: {new}", 46, max_lines=5, placeholder=" …")
-        figure.text(left, 0.5, "\n".join(shown), fontsize=11, color=GREEN if record.fell else QUIET, va="top",
+        figure.text(left, 0.5, "\n".join(shown), fontsize=11, color=GREEN if record.newly_selected else QUIET, va="top",
                     linespacing=1.4)  # fmt: skip
     if identified and record is story.rounds[-1]:
         end = textwrap.wrap(story.verdict + ".", 40)
         figure.text(left, 0.245, "\n".join(end), fontsize=13, fontweight="bold", color=INK, va="top")
 
 
-def _progress(figure: Any, story: Story, record: RoundRecord, identified: bool) -> None:
+def _progress(figure: Any, story: Story, record: Round, identified: bool) -> None:
     """Two bars that fill as features are shown: the agent's, blue, and the goal's, red."""
     axes = figure.add_axes((0.585, 0.045, 0.385, 0.065))
-    shown = set(record.selected) if identified else set(record.selected) - set(record.fell)
+    shown = set(record.selected) if identified else set(record.selected) - set(record.newly_selected)
     for i, (colour, goal) in enumerate(((AGENT, False), (GOAL, True))):
         mine = [u for u in story.units if u.startswith("goal") == goal]
         for j, unit in enumerate(mine):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from policyspace.configuration.round import Round
 from policyspace.errors import InputError
 from policyspace.report.gridworld_rounds import continuous_gridworld_panel, gridworld_panel
 from policyspace.report.omega_rounds import draw_omega
 from policyspace.report.style import AGENT, GOAL, GREY, INK, QUIET, format_of, save
-from policyspace.study.round_record import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ class Story:
 
     world: str
     parameters: tuple["ConfigurationParameter", ...]
-    rounds: list[RoundRecord]
+    rounds: list[Round]
     units: tuple[str, ...]  # what is tested, in the order of the policy space
     truth: tuple[str, ...] | None = None
 
@@ -46,9 +46,9 @@ class Story:
         plain = all(unit.rsplit("_", 1)[-1].isdigit() for unit in self.units)
         return PANELS.get(self.world) if plain else None
 
-    def open_before(self, record: RoundRecord) -> set[str]:
+    def open_before(self, record: Round) -> set[str]:
         """The units that were open when a round began."""
-        return {*record.undecided, *record.fell}
+        return {*record.undecided, *record.newly_selected}
 
     @property
     def verdict(self) -> str:
@@ -85,7 +85,7 @@ def draw_rounds(story: Story) -> "Figure":
         row, first = divmod(i, 2)
         configured = figure.add_subplot(grid[row, 2 * first])
         identified = figure.add_subplot(grid[row, 2 * first + 1])
-        before, new = story.open_before(record), set(record.fell)
+        before, new = story.open_before(record), set(record.newly_selected)
         alone = set(record.asked_for) if len(record.asked_for) == 1 else set()
         story.panel(configured, record.configuration, before, set(), alone)
         story.panel(identified, record.configuration, before - new, new, set())
@@ -97,11 +97,11 @@ def draw_rounds(story: Story) -> "Figure":
     return figure
 
 
-def most_telling(rounds: Sequence[RoundRecord], most: int = MOST_ROUNDS) -> list[RoundRecord]:
+def most_telling(rounds: Sequence[Round], most: int = MOST_ROUNDS) -> list[Round]:
     """The rounds that a page, or a film, can hold: the first, those in which most was newly selected, the last."""
     if len(rounds) <= most:
         return list(rounds)
-    inner = sorted(rounds[1:-1], key=lambda r: (-len(r.fell), r.number))[: most - 2]
+    inner = sorted(rounds[1:-1], key=lambda r: (-len(r.newly_selected), r.number))[: most - 2]
     return sorted([rounds[0], *inner, rounds[-1]], key=lambda r: r.number)
 
 

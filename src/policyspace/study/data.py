@@ -1,10 +1,12 @@
-"""What a study is told: demonstrations or trajectories, checked against its world, as arrays and back."""
+"""What is reported to a study: demonstrations or trajectories, checked against its world, as arrays and back."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from policyspace.configuration.testable import Batch
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
 from policyspace.policies.jax_setup import jax
@@ -12,36 +14,38 @@ from policyspace.study.study_file import Arrays
 from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
 
-Told = Demonstrations | Trajectories
 
-
-def to_arrays(world: ConfMDP, told: Told) -> Arrays:
+def to_arrays(world: ConfMDP, batch: Batch) -> Arrays:
     """The arrays that a study keeps: features and action codes in the world's own order, states and rewards if known."""
-    if isinstance(told, Demonstrations):
-        return _from_demonstrations(world, told)
-    if isinstance(told, Trajectories):
-        return _from_trajectories(world, told)
-    raise InputError(f"a study is told demonstrations or trajectories, found a {type(told).__name__}: convert it.")
+    if isinstance(batch, Demonstrations):
+        return _from_demonstrations(world, batch)
+    if isinstance(batch, Trajectories):
+        return _from_trajectories(world, batch)
+    raise InputError(f"a study takes demonstrations or trajectories, found a {type(batch).__name__}: convert it.")
 
 
-def to_demonstrations(world: ConfMDP, arrays: Arrays, metadata: dict[str, Any] | None = None) -> Demonstrations:
+def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where a batch was collected: what is given, else what the batch carries, else what was asked for."""
+    if given is None:
+        given = batch.configuration if isinstance(batch, Trajectories) else batch.metadata.get("configuration")
+    if given is None:
+        return asked
+    if not isinstance(given, Mapping):
+        raise InputError(f"a configuration is a table of names and numbers, found {given!r:.40}: correct it.")
+    return given
+
+
+def to_demonstrations(world: ConfMDP, arrays: Arrays) -> Demonstrations:
     """The pairs in the arrays of a round."""
     features, actions, episodes = arrays["features"], arrays["actions"], arrays.get("episodes")
     if "mask" in arrays:
         features, actions, episodes = features[arrays["mask"]], actions[arrays["mask"]], np.nonzero(arrays["mask"])[0]
-    return Demonstrations(
-        features,
-        actions,
-        tuple(world.feature_names),
-        tuple(world.action_names),
-        episodes,
-        arrays.get("weights"),
-        metadata=metadata or {},
-    )
+    names = tuple(world.feature_names), tuple(world.action_names)
+    return Demonstrations(features, actions, *names, episodes, arrays.get("weights"))
 
 
 def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any]) -> Trajectories | None:
-    """The trajectories in the arrays of a round, if it was told with states and rewards."""
+    """The trajectories in the arrays of a round, if it was reported with states and rewards."""
     if "mask" not in arrays:
         return None
     leaves = [arrays[f"state_{i}"] for i in range(sum(name.startswith("state_") for name in arrays))]
@@ -49,77 +53,64 @@ def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any
     return Trajectories(states, arrays["features"], arrays["actions"], arrays["rewards"], arrays["mask"], configuration)
 
 
-def _from_demonstrations(world: ConfMDP, told: Demonstrations) -> Arrays:
-    _check_world(world, told)
-    if told.episodes is None:
-        raise InputError("a study counts episodes, found demonstrations without them: name the episode column.")
-    features = told.features[:, [told.names.index(name) for name in _same_features(world, told.names)]]
-    arrays = {"features": features, "actions": _actions(world, told), "episodes": told.episodes}
-    return arrays if told.weights is None else arrays | {"weights": told.weights}
-
-
-def _check_world(world: ConfMDP, told: Demonstrations) -> None:
-    home = told.metadata.get("world")
+def _from_demonstrations(world: ConfMDP, batch: Demonstrations) -> Arrays:
+    home = batch.metadata.get("world")
     if home is not None and home != world.name:
         raise InputError(
             f"the demonstrations are from the world '{home}', the study is about '{world.name}': tell it others."
         )
+    if batch.episodes is None:
+        raise InputError("a study counts episodes, found demonstrations without them: name the episode column.")
+    _check_names(world, "feature", batch.names, world.feature_names, complete=True)
+    features = batch.features[:, [batch.names.index(name) for name in world.feature_names]]
+    arrays = {"features": features, "actions": _actions(world, batch), "episodes": batch.episodes}
+    return arrays if batch.weights is None else arrays | {"weights": batch.weights}
 
 
-def _same_features(world: ConfMDP, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The world's features, all of which the demonstrations must have, and no others."""
-    missing = [name for name in world.feature_names if name not in names]
-    other = [name for name in names if name not in world.feature_names]
+def _actions(world: ConfMDP, batch: Demonstrations) -> np.ndarray:
+    """Codes of the world's actions [n], or its components in order [n, k]."""
+    wanted = tuple(world.action_names)
+    if batch.discrete != (world.action_bounds is None):
+        kinds = ("discrete", "continuous") if world.action_bounds is None else ("continuous", "discrete")
+        raise InputError(f"actions in '{world.name}' are {kinds[0]}, found {kinds[1]} ones: check the action column.")
+    _check_names(world, "action", batch.action_names, wanted, complete=not batch.discrete)
+    if batch.discrete:
+        return np.array([wanted.index(name) for name in batch.action_names])[batch.actions]
+    return batch.actions[:, [batch.action_names.index(name) for name in wanted]]
+
+
+def _check_names(world: ConfMDP, what: str, found: Sequence[str], wanted: Sequence[str], complete: bool) -> None:
+    """The demonstrations may have no names that the world has not and, if `complete`, must have all of its names."""
+    missing = [name for name in wanted if name not in found] if complete else []
+    other = [name for name in found if name not in wanted]
     if missing:
         raise InputError(
-            f"the demonstrations lack the feature '{missing[0]}' of the world '{world.name}' "
-            f"({len(missing)} missing): {nearest(missing[0], other or names)}"
+            f"the demonstrations lack the {what} '{missing[0]}' of the world '{world.name}' ({len(missing)} missing): "
+            f"{nearest(missing[0], other or found)}"
         )
     if other:
         raise InputError(
-            f"the demonstrations have the feature '{other[0]}', which the world '{world.name}' has not: leave it out."
+            f"the demonstrations have the {what} '{other[0]}', which the world '{world.name}' has not: "
+            f"{nearest(other[0], wanted)}"
         )
-    return tuple(world.feature_names)
 
 
-def _actions(world: ConfMDP, told: Demonstrations) -> np.ndarray:
-    """Codes of the world's actions [n], or its components in order [n, k]."""
-    wanted = tuple(world.action_names)
-    if told.discrete != (world.action_bounds is None):
-        kinds = ("discrete", "continuous") if world.action_bounds is None else ("continuous", "discrete")
-        raise InputError(f"actions in '{world.name}' are {kinds[0]}, found {kinds[1]} ones: check the action column.")
-    unknown = [name for name in told.action_names if name not in wanted]
-    if unknown:
-        raise InputError(
-            f"the demonstrations have the action '{unknown[0]}', which '{world.name}' has not: "
-            f"{nearest(unknown[0], wanted)}"
-        )
-    if told.discrete:
-        return np.array([wanted.index(name) for name in told.action_names])[told.actions]
-    missing = [name for name in wanted if name not in told.action_names]
-    if missing:
-        raise InputError(f"the demonstrations lack the action '{missing[0]}' of '{world.name}': name its column.")
-    return told.actions[:, [told.action_names.index(name) for name in wanted]]
-
-
-def _from_trajectories(world: ConfMDP, told: Trajectories) -> Arrays:
+def _from_trajectories(world: ConfMDP, batch: Trajectories) -> Arrays:
     """As NumPy arrays, every number that means something finite; what lies behind an episode's end is zero."""
-    told = replace(told, mask=np.asarray(told.mask, dtype=bool))
-    shape = told.mask.shape
+    batch = replace(batch, mask=np.asarray(batch.mask, dtype=bool))
+    shape = batch.mask.shape
     k = () if world.action_bounds is None else (len(world.action_names),)
     kind = np.int64 if world.action_bounds is None else np.float64
     arrays = {
-        "features": _clean(told.features, told.mask, (*shape, len(world.feature_names)), np.float64, "features"),
-        "actions": _clean(told.actions, told.mask, (*shape, *k), kind, "actions"),
-        "rewards": _clean(told.rewards, told.mask, shape, np.float64, "rewards"),
-        "mask": told.mask,
+        "features": _clean(batch.features, batch.mask, (*shape, len(world.feature_names)), np.float64, "features"),
+        "actions": _clean(batch.actions, batch.mask, (*shape, *k), kind, "actions"),
+        "rewards": _clean(batch.rewards, batch.mask, shape, np.float64, "rewards"),
+        "mask": batch.mask,
     }
-    if (
-        world.action_bounds is None
-        and not ((arrays["actions"] >= 0) & (arrays["actions"] < len(world.action_names))).all()
-    ):
-        raise InputError(f"actions must be codes from 0 to {len(world.action_names) - 1}, found others: check them.")
-    given, wanted = jax.tree.leaves(told.states), jax.tree.leaves(_example(world))
+    last = len(world.action_names) - 1
+    if world.action_bounds is None and not ((arrays["actions"] >= 0) & (arrays["actions"] <= last)).all():
+        raise InputError(f"actions must be codes from 0 to {last}, found others: check them.")
+    given, wanted = jax.tree.leaves(batch.states), jax.tree.leaves(_example(world))
     found = [np.asarray(leaf) for leaf in given]
     expected = [(shape[0], shape[1] + 1, *leaf.shape) for leaf in wanted]
     if [leaf.shape for leaf in found] != expected:

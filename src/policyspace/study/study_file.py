@@ -84,7 +84,7 @@ class StudyStore:
         return [(json.loads(record), json.loads(metadata), told_at) for record, metadata, told_at in rows]
 
     def data(self, number: int) -> Arrays:
-        """The arrays that were told in a round."""
+        """The arrays that were reported in a round."""
         with self._connected() as connection:
             row = connection.execute("SELECT data, digest FROM rounds WHERE number = ?", (number,)).fetchone()
         if row is None:
@@ -101,14 +101,14 @@ class StudyStore:
         return None if row is None else json.loads(row[0])
 
     def keep_request(self, number: int, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Write down what is asked; if another process was faster, its words hold."""
+        """Write down what is asked; if another process was faster, what it wrote holds."""
         with self._connected() as connection:
             connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (number, _text(record)))
             row = connection.execute("SELECT record FROM requests WHERE number = ?", (number,)).fetchone()
         return json.loads(row[0])
 
-    def told_before(self, arrays: Arrays) -> int | None:
-        """The round in which these very arrays were told, if they were."""
+    def round_with(self, arrays: Arrays) -> int | None:
+        """The round in which these very arrays were reported, if they were."""
         with self._connected() as connection:
             row = connection.execute("SELECT number FROM rounds WHERE digest = ?", (digest(arrays),)).fetchone()
         return None if row is None else int(row[0])
@@ -124,7 +124,7 @@ class StudyStore:
                 count = connection.execute("SELECT count(*) FROM rounds").fetchone()[0]
                 if count != number:
                     raise InputError(
-                        f"{self.path}: another process told round {number} meanwhile: look, and tell again."
+                        f"{self.path}: another process reported round {number} meanwhile: tell it as the next one."
                     )
                 connection.execute("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?)", row)
                 connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""What the next round would settle: the power of its tests, foretold from what is known of the agent."""
+"""What the next round would settle: the power of its tests, expected from what is known of the agent."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 
 from policyspace.configuration.objective import expected_information, information_terms
+from policyspace.configuration.request import PROMISING, Forecast
 from policyspace.fits.fisher import noncentrality_for_power
 from policyspace.fits.law import ChiSquare
 from policyspace.planning import Wilks, pairs_for_power
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.study.answers import PROMISING, Forecast
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.worlds.trajectories import Trajectories
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from policyspace.configuration import PaperObjective, Uniform, configure
-from policyspace.configuration.rounds import Ledger, estimate, played, united
+from policyspace.configuration.batch_tests import outcome_of_batch, united
+from policyspace.configuration.schedule import Schedule
+from policyspace.configuration.testable import estimated_theta, without_unplayed_actions
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.identification import simplified
 from policyspace.policies import BoltzmannLinear
@@ -40,7 +42,7 @@ def test_levels_add_up_to_the_significance_and_decisions_stand(grid):
     assert [r.total_episodes for r in rounds] == [300, 600, 900, 1200]
     for before, after in pairwise(rounds):
         assert set(before.selected) <= set(after.selected)
-        assert not set(after.fell) & set(before.selected)
+        assert not set(after.newly_selected) & set(before.selected)
         tested = {t.group for t in after.identification.tests}
         assert not tested & set(before.selected), "what has been decided is not asked again"
     assert set(rounds[-1].selected) == set(OWNED)
@@ -53,10 +55,14 @@ def test_a_batch_that_needs_no_penalty_is_tested_by_rule_2_as_anywhere(grid):
     theta = 0.5 * np.asarray(jax.random.normal(KEY, (space.num_parameters,)))  # so gentle that all is played everywhere
     seen = rollout(world, space, theta, world.default_configuration(), KEY, 600)
     seen = seen.pairs(world.feature_names, world.action_names)
-    ledger = Ledger(space, "simplified", 0.04, 4, selected=("row_0",))
-    found, fell, _ = ledger.take(seen)
+    outcome = outcome_of_batch(space, Schedule.of(space, True, significance=0.04), seen, ("row_0",))
+    found = outcome.identification
     alone = simplified(space.with_always(("row_0",)), seen, 0.01, "holm")
-    assert not found.settings["firth"] and found.core == alone.core and set(fell) == set(alone.core) - {"row_0"}
+    assert (
+        not found.settings["firth"]
+        and found.core == alone.core
+        and set(outcome.newly_selected) == set(alone.core) - {"row_0"}
+    )
     assert [t.group for t in found.tests] == [t.group for t in alone.tests]
     np.testing.assert_allclose(
         [t.statistic for t in found.tests], [t.statistic for t in alone.tests], rtol=1e-9, atol=1e-9
@@ -67,8 +73,8 @@ def test_the_paper_objective_asks_for_each_undecided_unit_in_turn(grid):
     world, space, observe = grid
     design = PaperObjective(num_updates=5)
     rounds = list(configure(world, observe, KEY, space, design=design, num_episodes=40, num_attempts=1))
-    assert rounds[0].proposal is None
-    asked = [r.proposal.units for r in rounds[1:]]
+    assert rounds[0].design is None and rounds[0].asked_for == ()
+    asked = [r.asked_for for r in rounds[1:]]
     assert all(len(units) == 1 for units in asked)
     for before, units in zip(rounds, asked, strict=False):
         assert units[0] in before.undecided
@@ -96,10 +102,7 @@ def test_a_budget_is_kept(grid):
 def test_the_same_key_gives_the_same_rounds(grid):
     world, space, observe = grid
     first, second = (
-        [
-            (r.selected, [v.tolist() for v in r.configuration.values()])
-            for r in configure(world, observe, KEY, space, num_episodes=40, num_attempts=1)
-        ]
+        [(r.selected, r.configuration) for r in configure(world, observe, KEY, space, num_episodes=40, num_attempts=1)]
         for _ in range(2)
     )
     assert first == second
@@ -139,11 +142,13 @@ def test_actions_never_played_have_no_parameters_to_test():
     space = BoltzmannLinear(("x", "y"), ("a", "b", "c"))
     features = rng.standard_normal((80, 2))
     actions = np.where(features[:, 0] + rng.logistic(size=80) > 0, 0, 2)
-    reduced, smaller, notes = played(space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c")))
+    reduced, smaller, notes = without_unplayed_actions(
+        space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c"))
+    )
     assert reduced.action_names == ("a", "c")
     assert set(smaller.actions) == {0, 1}
     assert notes == ["never played in this batch: b."]
-    theta = estimate(space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c")))
+    theta = estimated_theta(space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c")))
     chances = np.exp([space.log_prob(theta, features, np.full(80, a)) for a in range(3)])
     assert np.allclose(chances.sum(axis=0), 1)
     assert chances[1].mean() < 0.1
@@ -152,13 +157,12 @@ def test_actions_never_played_have_no_parameters_to_test():
 
 def test_a_batch_too_small_to_test_is_said_not_thrown(grid):
     world, space, _ = grid
-    ledger = Ledger(space, "simplified", 0.05, 1)
     features = np.eye(len(world.feature_names))[:4]
     short = Demonstrations(features, np.array([0, 1, 2, 3]), world.feature_names, world.action_names)
-    found, fell, warnings = ledger.take(short)
-    assert found is None
-    assert fell == ()
-    assert "could not be tested" in warnings[-1]
+    outcome = outcome_of_batch(space, Schedule.of(space, True, num_attempts=0), short)
+    assert outcome.identification is None and outcome.tests == []
+    assert outcome.newly_selected == ()
+    assert "could not be tested" in outcome.warnings[-1]
 
 
 def test_batches_that_show_a_single_action_do_not_end_the_loop(grid):

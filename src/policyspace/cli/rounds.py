@@ -1,0 +1,128 @@
+"""What `configure` and `study` share: the options of their rounds, and how a round is shown."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyspace.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from policyspace.configuration.round import Round
+    from policyspace.configuration.schedule import Schedule
+
+
+Design = Annotated[
+    str,
+    typer.Option(
+        "--design",
+        help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
+        "uniform, or not at all.",
+        metavar="d-optimal|noncentrality|paper|uniform|none",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
+
+
+@dataclass(frozen=True)
+class RoundOptions:
+    """How many rounds, of how many episodes, and how they are tested: named as in a schedule."""
+
+    significance: options.Significance = 0.05
+    rule: Annotated[
+        str, typer.Option("--rule", help="One test a unit, or all supports.", metavar="simplified|combinatorial")
+    ] = "simplified"
+    attempts: Annotated[
+        int, typer.Option("--attempts", help="How often to configure; for every unit, with the paper's design.", min=0)
+    ] = 3
+    episodes: Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)] = 100
+    budget: Annotated[
+        int | None, typer.Option("--budget", help="Episodes of all rounds together, shared out.", metavar="N", min=1)
+    ] = None
+    paper_rule: Annotated[
+        bool, typer.Option("--paper-rule", help="The paper's union, every round at full δ: no promise for all rounds.")
+    ] = False
+    test: Annotated[
+        str,
+        typer.Option(
+            "--test",
+            help="batches: each alone, at a share of δ. eprocess: all together, after every episode; auto takes it for "
+            "networks.",
+            metavar="auto|batches|eprocess",
+        ),
+    ] = "auto"
+
+
+def new_console() -> "Console":
+    """The screen, where numbers and names are not coloured."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def say(console: "Console", text: str, style: str | None = None) -> None:
+    """A line as it is."""
+    console.print(text, style=style, markup=False, soft_wrap=True)
+
+
+def promise(schedule: "Schedule", design: str) -> str:
+    """What holds for all rounds together."""
+    head = f"{schedule.rule} rule, {design} design; "
+    rounds, whole = f"at most {schedule.num_rounds} rounds", f"{schedule.significance:g}"
+    if schedule.sequential:
+        return (
+            f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
+            f"'controlled' ever ≤ {whole}."
+        )
+    if schedule.paper_rule:
+        return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
+    return f"{head}δ is shared out over {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
+
+
+def level_in_words(schedule: "Schedule") -> str:
+    """At which level a round is tested."""
+    if schedule.sequential:
+        return f"followed after every episode until E ≥ {1 / schedule.level:.4g}"
+    return f"tested at δ = {schedule.level:.3g}"
+
+
+def show_round(
+    console: "Console", world: str, schedule: "Schedule", result: "Round", truth: "Sequence[str] | None"
+) -> None:
+    """Where, for how long, what was found, and what is open; where the truth is known, whether that is right."""
+    from policyspace.report.configuration_words import words
+
+    asked = f" for {result.asked_for[0]}" if len(result.asked_for) == 1 else ""
+    elsewhere = "where it is" if result.number == 0 else "where the data were collected"
+    where = elsewhere if result.design is None else f"configured ({result.design}{asked})"
+    most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
+    say(console, f"\nRound {result.number + 1}{most}: {where}", style="bold cyan")
+    say(console, f"  {words(world, result.configuration)}")
+    tested = len(result.undecided) + len(result.newly_selected)
+    say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule)}")
+    found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
+    if found:
+        say(console, f"  newly selected: {', '.join(found)}", style="green")
+    else:
+        say(console, "  nothing newly selected", style="dim")
+    if result.undecided:
+        evidence = {row["group"]: f" (E = {row['e_value']:.2g})" for row in result.tests if "e_value" in row}
+        say(console, f"  open: {', '.join(name + evidence.get(name, '') for name in result.undecided)}", style="dim")
+    for warning in result.warnings:
+        say(console, f"  Warning: {warning}", style="yellow")
+
+
+def _evidence(result: "Round", truth: "Sequence[str] | None") -> list[str]:
+    """When units were found, in the order in which they were."""
+    rows: list[dict[str, Any]] = [row for row in result.tests if row["group"] in result.newly_selected]
+    rows.sort(key=lambda row: row["decided_at"])
+    return [f"{_marked(row['group'], truth)} after episode {row['decided_at']}" for row in rows]
+
+
+def _marked(name: str, truth: "Sequence[str] | None") -> str:
+    """The truth beside a verdict."""
+    return name if truth is None else f"{name} {'✓' if name in truth else '✗'}"

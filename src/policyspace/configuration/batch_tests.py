@@ -1,0 +1,84 @@
+"""A batch tested alone, at the level of its round, and united with the rounds before it."""
+
+from dataclasses import replace
+from itertools import product
+from typing import cast
+
+from policyspace.answer import Identification
+from policyspace.configuration.round import Outcome
+from policyspace.configuration.schedule import Schedule
+from policyspace.configuration.testable import without_dependent_features, without_unplayed_actions
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.errors import InputError
+from policyspace.fits import likelihood_of
+from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
+from policyspace.fits.firth import FirthLikelihood
+from policyspace.identification import combinatorial, simplified, simplified_by
+from policyspace.inference.choice import TestName
+from policyspace.policies import PolicySpace
+
+FEW = 20
+"""Pairs a parameter below which Wilks' χ² is too liberal so far in its tail."""
+
+
+def outcome_of_batch(
+    space: PolicySpace,
+    schedule: Schedule,
+    data: Demonstrations | str,
+    selected: tuple[str, ...] = (),
+    supports: list[list[str]] | None = None,
+) -> Outcome:
+    """Test one batch, or say why it cannot be; what was selected before stays so and is not tested again."""
+    warnings: list[str] = []
+    try:
+        if isinstance(data, str):
+            raise InputError(data)
+        shown, data, warnings = without_unplayed_actions(space, data)
+        if schedule.rule == "simplified":
+            found = _one_at_a_time(shown.with_always(selected), data, schedule.level, schedule.paper_rule)
+        else:
+            found = combinatorial(shown, data, schedule.level, schedule.paper_rule, test=_test_of(shown))
+    except InputError as error:
+        undecided = tuple(unit for unit in schedule.units if unit not in selected)
+        said = [*warnings, f"this batch alone could not be tested: {error}"]
+        return Outcome([], (), selected, undecided, supports or [], said)
+    newly = tuple(name for name in found.core if name in schedule.units and name not in selected)
+    selected = tuple(group.name for group in space.groups if group.name in {*selected, *newly})
+    undecided = tuple(unit for unit in schedule.units if unit not in selected)
+    if schedule.rule == "simplified":
+        supports = [space.named(frozenset(i for i, g in enumerate(space.groups) if g.name in selected))]
+    else:
+        supports = found.supports if supports is None else united(supports, found.supports)
+    return Outcome(found.to_dict()["tests"], newly, selected, undecided, supports, warnings, found)
+
+
+def united(before: list[list[str]], now: list[list[str]]) -> list[list[str]]:
+    """The minimal supports that explain both: unions of one support from each, without those that hold another."""
+    unions = {frozenset(a) | frozenset(b) for a, b in product(before, now)}
+    order = list(dict.fromkeys(name for support in [*before, *now] for name in support))
+    least = [u for u in unions if not any(v < u for v in unions)]
+    return sorted(([name for name in order if name in u] for u in least), key=lambda u: (len(u), u))
+
+
+def _one_at_a_time(space: PolicySpace, data: Demonstrations, level: float, paper_rule: bool) -> Identification:
+    """Rule 2 by Wilks' law, or by Firth's where that errs too often: on separated data and on few pairs."""
+    if paper_rule:
+        return simplified(space, data, level, "bonferroni", test=_test_of(space))
+    part = without_dependent_features(space, data)
+    if part is not None:
+        likelihood = likelihood_of(*part)
+        if data.num_pairs < FEW * space.num_parameters or likelihood.full.separated:
+            # Only Boltzmann spaces can be made smaller.
+            penalised = FirthLikelihood(cast(BoltzmannLikelihood, likelihood))
+            found = simplified_by(penalised, part[1], level, "holm")
+            declared = {g.name for g in space.groups if g.always}
+            shown = {t.group for t in found.tests if t.rejected}
+            return replace(found, core=[name for name in found.core if name in declared | shown])
+        if part[0].groups == space.groups and not space.fixed.any():
+            return simplified_by(likelihood, data, level, "holm", test="wilks")  # nothing was left out
+    return simplified(space, data, level, "holm", test=_test_of(space))
+
+
+def _test_of(space: PolicySpace) -> TestName:
+    """Agents that learned inside the space are tested by its own law; networks, which have none, by universal inference."""
+    return "universal" if space.many_peaks else "wilks"

@@ -1,0 +1,200 @@
+"""The loop of configuring: ask, observe, tell, and ask again (Algorithms 3 and 4, and joint designs)."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, final
+
+import numpy as np
+
+from policyspace.configuration.batch_tests import outcome_of_batch
+from policyspace.configuration.designs import Design, Information, Proposal, Question
+from policyspace.configuration.forecast import forecast
+from policyspace.configuration.request import Request
+from policyspace.configuration.round import Round, plain, same_configuration
+from policyspace.configuration.schedule import Schedule
+from policyspace.configuration.sequential import outcome_with_all_before
+from policyspace.configuration.status import Status
+from policyspace.configuration.testable import Batch, estimated_theta, pairs_of
+from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.vocabulary import one_vocabulary
+from policyspace.errors import InputError
+from policyspace.policies import PolicySpace
+from policyspace.policies.jax_setup import jax
+from policyspace.worlds.confmdp import Configuration, ConfMDP, Key
+from policyspace.worlds.trajectories import Trajectories
+
+Observe = Callable[[Key, Configuration, int], Trajectories]
+"""The only way in from a world: a simulator, a replay or a real agent, observed for some episodes in a configuration."""
+
+Rule = Literal["simplified", "combinatorial"]
+
+
+@final
+@dataclass
+class Loop:
+    """The rounds of one agent in one world, for a file, a simulator or a real agent to drive.
+
+    `ask` gives the next configuration and its number of episodes, or None when `status.finished` says why; `tell` tests
+    what was observed there. The chance of any false 'controlled' in all rounds is at most δ, whatever was asked.
+    """
+
+    world: ConfMDP
+    space: PolicySpace
+    design: Design
+    initial: Mapping[str, Any]  # ω₀
+    status: Status
+    pairs: Callable[[int], Demonstrations | str]  # of an earlier round, or why it has none
+    trajectories: Callable[[int, np.ndarray], Trajectories]  # of a round; where only pairs are known, such of π_θ
+    relearns: bool = False  # whether the agent may be another one in every round, though ω is the same
+
+    def ask(self, key: Key, forecast_key: Key | None = None) -> Request | None:
+        """The next round, the same until it is reported.
+
+        With a `forecast_key`, for a person who may follow it or not, also what it would settle and what speaks against it.
+        """
+        if self.status.finished is not None:
+            return None
+        if self.status.request is None:
+            request = self._designed(key, forecast_key) if self.status.rounds else self._first()
+            self.status = replace(self.status, request=request)
+        return self.status.request
+
+    def tell(self, batch: Batch, configuration: Mapping[str, Any]) -> Round:
+        """Test the episodes that were observed in a configuration, which need not be the one that was asked for."""
+        status, omega, data = self.status, plain(configuration), pairs_of(self.world, batch)
+        schedule = status.schedule
+        if schedule.sequential:
+            outcome = outcome_with_all_before(self.space, status, data, omega, self.pairs, self.relearns)
+        else:
+            if len(status.rounds) >= schedule.num_rounds:
+                raise InputError(
+                    f"δ was shared out over {schedule.num_rounds} rounds, and all have been reported: "
+                    "begin another study to go on."
+                )
+            outcome = outcome_of_batch(self.space, schedule, data, status.selected, status.supports)
+        asked = status.request
+        if asked is not None and (asked.design is None or not same_configuration(asked.configuration, omega)):
+            asked = None  # nothing was designed, or it was not followed
+        count = int(batch.num_episodes or 0)
+        result = Round(
+            len(status.rounds),
+            omega,
+            asked.design if asked else None,
+            asked.asked_for if asked else (),
+            asked.reasons if asked else {},
+            count,
+            status.total_episodes + count,
+            schedule.level,
+            **outcome._asdict(),
+        )
+        self.status = replace(status, rounds=[*status.rounds, result], request=None)
+        return result
+
+    def _first(self) -> Request:
+        """ω₀, where nothing has been seen yet."""
+        status, initial = self.status, plain(self.world.check_configuration(self.initial))
+        return Request(0, initial, None, status.schedule.units, {}, status.next_episodes, status.schedule.level)
+
+    def _designed(self, key: Key, forecast_key: Key | None) -> Request:
+        """The configuration that the design chooses for the units whose turn it is."""
+        world, space, status = self.world, self.space, self.status
+        names, source = status.next_units
+        theta = estimated_theta(space, self.pairs(source))
+        logged = self.trajectories(source, theta)
+        size, level = status.next_episodes, status.schedule.level
+        proposal = self.design.propose(Question(world, space, theta, logged, _indices(space, names), size, key))
+        omega = world.check_configuration(proposal.configuration)
+        request = Request(
+            len(status.rounds), plain(omega), proposal.design, proposal.units, _reasons(proposal), size, level, [],
+            proposal.warnings,
+        )  # fmt: skip
+        if forecast_key is None:
+            return request
+        # The weights of a network are not known one by one, and e-values have no law of λ: nothing can be forecast.
+        expected = []
+        if space.linear and not status.schedule.sequential:
+            known, undecided = status.rounds[source].num_episodes, _indices(space, status.undecided)
+            expected = forecast(world, space, theta, logged, known, omega, undecided, size, level, forecast_key)
+        return replace(request, forecasts=expected, warnings=[*proposal.warnings, *_doubts(proposal)])
+
+
+@one_vocabulary
+def configure(
+    world: ConfMDP,
+    observe: Observe,
+    key: Key,
+    space: PolicySpace | None = None,
+    rule: Rule = "simplified",
+    significance: float = 0.05,
+    design: Design | None = None,
+    episodes: int = 100,
+    attempts: int = 3,
+    budget: int | None = None,
+    configuration: Configuration | None = None,
+    paper_rule: bool = False,
+) -> Iterator[Round]:
+    """Observe at ω₀ (`configuration`), identify, then configure for what is undecided, round by round (Algorithms 3 and 4).
+
+    A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times, each time
+    from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
+    `episodes` each; with a `budget` the total is shared out over the rounds of a joint design. What has been decided
+    is not asked again. The agent may be another one in every round. Networks are tested by the e-process.
+    """
+    space = world.policy_space() if space is None else space
+    design = Information() if design is None else design
+    schedule = Schedule.of(
+        space,
+        design.joint,
+        significance=significance,
+        rule=rule,
+        attempts=attempts,
+        episodes=episodes,
+        budget=budget,
+        paper_rule=paper_rule,
+    )
+    yield from rounds_of(world, space, design, configuration or {}, schedule, observe, key)
+
+
+def rounds_of(
+    world: ConfMDP,
+    space: PolicySpace,
+    design: Design,
+    initial: Mapping[str, Any],
+    schedule: Schedule,
+    observe: Observe,
+    key: Key,
+) -> Iterator[Round]:
+    """A study in memory: ask, observe, tell, until there is nothing left to ask."""
+    seen: list[Trajectories] = []
+    loop = Loop(
+        world, space, design, initial, Status(schedule), lambda number: pairs_of(world, seen[number]),
+        lambda number, theta: seen[number], relearns=True,
+    )  # fmt: skip
+    while (request := loop.ask(jax.random.fold_in(key, 2 * len(seen) + 1))) is not None:
+        omega = world.check_configuration(request.configuration)
+        seen.append(observe(jax.random.fold_in(key, 2 * request.number), omega, request.num_episodes))
+        result = loop.tell(seen[-1], omega)
+        # Nobody else has read the request.
+        yield replace(result, warnings=[*request.warnings, *result.warnings])
+
+
+def _indices(space: PolicySpace, names: tuple[str, ...]) -> list[int]:
+    return [i for i, group in enumerate(space.groups) if group.name in names]
+
+
+def _reasons(proposal: Proposal) -> dict[str, Any]:
+    """Why this ω: the objective, its two terms, and how far the data can be trusted about it."""
+    names = ("objective", "gain", "cost", "effective_sample_size", "largest_weight")
+    values = {name: float(getattr(proposal, name)) for name in names} | {"objective_before": float(proposal.values[0])}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _doubts(proposal: Proposal) -> list[str]:
+    """What the numbers of a design say against it."""
+    if proposal.objective >= proposal.values[0]:
+        return []
+    return [
+        "by its own estimate the design has found nothing better than where it began: its simulated episodes are few, and "
+        "another design may do better."
+    ]

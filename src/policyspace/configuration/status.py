@@ -1,0 +1,111 @@
+"""Where the rounds stand: what is decided, what is open, and what comes next."""
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from policyspace.configuration.request import Request
+from policyspace.configuration.round import Round
+from policyspace.configuration.schedule import Schedule
+
+
+@final
+@dataclass(frozen=True)
+class Status:
+    """What is decided, what is open, and the rounds behind it; the same for a study in a file and one in memory."""
+
+    schedule: Schedule
+    rounds: list[Round] = field(default_factory=list)
+    request: Request | None = None  # what was asked last and not yet reported
+    reported_at: list[str] = field(default_factory=list)  # of a study in a file, like the settings
+    settings: dict[str, Any] = field(default_factory=dict)
+    truth: list[str] | None = None  # where the data know it
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """The units shown to be controlled."""
+        return self.rounds[-1].selected if self.rounds else ()
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The units not yet shown to be controlled."""
+        return self.rounds[-1].undecided if self.rounds else self.schedule.units
+
+    @property
+    def supports(self) -> list[list[str]] | None:
+        """The supports that explain every round so far."""
+        return (self.rounds[-1].supports or None) if self.rounds else None
+
+    @property
+    def evidence(self) -> dict[str, float] | None:
+        """E of every unit now, where it is followed."""
+        if not self.schedule.sequential or not self.rounds:
+            return None
+        return {row["group"]: row["e_value"] for row in self.rounds[-1].tests}
+
+    @property
+    def total_episodes(self) -> int:
+        """How many episodes have been reported."""
+        return self.rounds[-1].total_episodes if self.rounds else 0
+
+    @property
+    def next_episodes(self) -> int:
+        """Episodes of the next round."""
+        return self.schedule.episodes(len(self.rounds), self.total_episodes)
+
+    @property
+    def next_units(self) -> tuple[tuple[str, ...], int]:
+        """For which units to configure next, and from the data of which round (Algorithm 4).
+
+        A joint design serves all undecided units from the last round; the paper's takes one after the other, each at
+        most `num_attempts` times, from the data of its last attempt or of the first round.
+        """
+        if self.schedule.joint:
+            return self.undecided, len(self.rounds) - 1
+        for unit in self.undecided:
+            attempts = [r.number for r in self.rounds[1:] if r.asked_for == (unit,)]
+            if len(attempts) < self.schedule.num_attempts:
+                return (unit,), attempts[-1] if attempts else 0
+        return (), 0
+
+    @property
+    def finished(self) -> str | None:
+        """Why nothing is left to ask, or None."""
+        schedule = self.schedule
+        if not self.undecided:
+            return "every unit is shown to be controlled"
+        if len(self.rounds) >= schedule.num_rounds:
+            return f"all {schedule.num_rounds} rounds have been reported"
+        if schedule.budget is not None and self.total_episodes >= schedule.budget:
+            return f"the budget of {schedule.budget} episodes is spent"
+        if self.rounds and not self.next_units[0]:
+            return f"every undecided unit has been asked for {schedule.num_attempts} times"
+        return None
+
+    @property
+    def sentence(self) -> str:
+        """The answer so far in one plain sentence."""
+        if not self.rounds:
+            return "Nothing has been reported yet."
+        shown = (
+            f"The agent controls {', '.join(self.selected)}" if self.selected else "Nothing is shown to be controlled"
+        )
+        rest = f"; undecided: {', '.join(self.undecided)}" if self.undecided else ""
+        return f"{shown}{rest}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "answer": self.sentence,
+            "evidence": self.evidence,
+            "selected": list(self.selected),
+            "undecided": list(self.undecided),
+            "supports": self.supports,
+            "total_episodes": self.total_episodes,
+            "finished": self.finished,
+            "truth": self.truth,
+            "rounds": [
+                r.to_dict() | {"told_at": moment} for r, moment in zip(self.rounds, self.reported_at, strict=True)
+            ],
+            "request": None if self.request is None else self.request.to_dict(),
+            "settings": self.settings,
+        }

@@ -1,0 +1,29 @@
+"""How many rounds there are, and how δ and the episodes are shared out over them."""
+
+from dataclasses import replace
+
+import pytest
+
+from policyspace.configuration.schedule import Schedule
+from policyspace.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("budget", "sizes"), [(10, [3, 3, 2, 2]), (4, [1, 1, 1, 1]), (103, [26, 26, 26, 25]), (400, [100] * 4)]
+)
+def test_a_budget_is_split_evenly_with_the_remainder_first(budget, sizes):
+    schedule = Schedule(("a", "b"), joint=True, budget=budget)
+    found = []
+    while len(found) < schedule.num_rounds:
+        found.append(schedule.episodes(len(found), sum(found)))
+    assert found == sizes
+    with pytest.raises(InputError, match="too small for 4 rounds"):
+        Schedule(("a", "b"), joint=True, budget=3)
+
+
+def test_levels_of_all_rounds_add_up_however_they_are_configured():
+    for joint, num_rounds in ((True, 4), (False, 7)):
+        schedule = Schedule(("a", "b"), joint, significance=0.04)
+        assert schedule.num_rounds == num_rounds
+        assert schedule.level * num_rounds == pytest.approx(0.04, abs=1e-15)
+        assert replace(schedule, paper_rule=True).level == replace(schedule, test="eprocess").level == 0.04
