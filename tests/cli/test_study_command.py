@@ -71,7 +71,7 @@ def test_a_study_from_the_first_question_to_the_last(tmp_path, path):
     status = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "-"]).output)
     assert status["selected"] == sorted(OWNED, key=WORLD.feature_names.index) and status["total_episodes"] == 120
     assert sum(r["significance"] for r in status["rounds"]) == pytest.approx(0.02)
-    assert status["truth"] == sorted(OWNED) and "The agent uses row_0, goal_row_2" in run("status", path)
+    assert status["truth"] == sorted(OWNED) and "The agent controls row_0, goal_row_2" in run("status", path)
 
 
 def test_a_log_without_roles_needs_its_columns_named(tmp_path, path):

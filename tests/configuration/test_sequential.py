@@ -34,9 +34,9 @@ def test_evidence_is_that_of_the_batches_multiplied():
     for batch in batches:
         units = evidence_after(LINEAR, batch, 1e-9, moved(rows, told))  # at such a level nothing is ever decided
         rows, told = [unit.to_dict() for unit in units], told + batch.num_episodes
-        alone = EProcess(LINEAR, batch, likelihood_of(LINEAR, batch))
+        alone = EProcess(likelihood_of(LINEAR, batch), batch)
         for g in LINEAR.tested:
-            log_e = alone.test(LINEAR.everything - {g}).statistic / 2
+            log_e = alone.test_many([LINEAR.everything - {g}])[0].statistic / 2
             expected[LINEAR.groups[g].name] += np.log(0.5 + 0.5 * np.exp(log_e))
         for unit in units:
             assert unit.log_e == pytest.approx(expected[unit.group], abs=1e-6)

@@ -55,7 +55,7 @@ def test_shares_are_what_was_counted():
         {key: (rate.count, rate.num_runs) for key, rate in rates(found, what, *BY).items()}
         for what in ("correct", "among", "false")
     )
-    assert len(correct) == len(among) == len(false) == 12
+    assert len(correct) == len(among) == len(false) == 18
     first = False, 10, "rule_1", "wilks"
     assert (correct[first], among[first], false[first]) == ((0, 2), (1, 2), (1, 2))
     second = False, 10, "rule_2", "wilks"
@@ -73,7 +73,7 @@ def test_the_page_says_what_the_records_say(tmp_path):
     assert main.verdict == "does not hold" and "So few drivers" in main.why  # two cannot show that it does
     assert "0.50" in main.why and "1 of 3 drivers failed to learn" in main.why
     assert errors.verdict == "our own" and "moves by 31 in the median" in errors.why
-    assert len(main.rows) == len(errors.rows) == 12
+    assert len(main.rows) == len(errors.rows) == 18
     assert main.rows[-1][0] == "1 that failed to learn"
     assert json.loads(json.dumps(main.numbers))["num_failed"] == 1
     for panel in (main, errors):

@@ -19,7 +19,7 @@ FILES = sorted((Path(__file__).parent / "older_files").glob("*.sqlite"))
 def nearly(found, expected):
     """The same words, and numbers up to what another processor rounds."""
     if isinstance(expected, dict):
-        assert found.keys() == expected.keys()
+        assert found.keys() >= expected.keys()  # later versions say more
         for name in expected:
             nearly(found[name], expected[name])
     elif isinstance(expected, list | tuple):

@@ -119,8 +119,8 @@ def test_an_agent_that_learns_anew_in_every_round_is_another_one(tmp_path):
     expected = dict.fromkeys(last.undecided, 0.0)
     for batch in seen:
         data = batch.pairs(world.feature_names, world.action_names)
-        alone = EProcess(space, data, likelihood_of(space, data))
+        alone = EProcess(likelihood_of(space, data), data)
         for g in space.tested:
-            won = alone.test(space.everything - {g}).statistic / 2
+            won = alone.test_many([space.everything - {g}])[0].statistic / 2
             expected[space.groups[g].name] += np.log(0.5 + 0.5 * np.exp(won))
     assert {row["group"]: row["log_e"] for row in last.tests} == pytest.approx(expected, abs=1e-6)

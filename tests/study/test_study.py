@@ -197,7 +197,7 @@ def test_features_in_question_are_the_units(tmp_path):
 def test_every_unit_decided_ends_the_study(tmp_path):
     study = Study.create(tmp_path / "e.sqlite", "gridworld", features=["row_0"], design="none")
     study.tell(episodes(weights("row_0"), count=80))
-    assert study.ask() is None and study.status().finished == "every unit is shown to be used"
+    assert study.ask() is None and study.status().finished == "every unit is shown to be controlled"
 
 
 def test_a_world_of_the_user(tmp_path, monkeypatch):

@@ -56,7 +56,7 @@ def test_all_decided_ends_the_study_and_the_budget_does(tmp_path):
     study = Study.create(tmp_path / "f.sqlite", "minigolf", features=["x"], design="none", test="eprocess")
     assert study.ask().significance == 0.05
     study.tell(golf(0, 80))
-    assert study.ask() is None and study.status().finished == "every unit is shown to be used"
+    assert study.ask() is None and study.status().finished == "every unit is shown to be controlled"
     study = Study.create(tmp_path / "b.sqlite", "minigolf", design="none", budget=60, num_attempts=1, test="eprocess")
     study.tell(golf(1, 60, slope=0.0))
     assert study.ask() is None and "budget of 60" in study.status().finished
