@@ -8,6 +8,8 @@ from policyspace.inference.lean.moments import Projector, moments
 from policyspace.inference.lean.nuisance import _folds, _held_out_error, choose_family
 from policyspace.inference.lean.rows import Rows, checked_rows
 
+SINGLE = [(0,), (1,), (2,), (3,)]
+
 
 def some_rows(num: int = 300, seed: int = 1, wiggle: float = 0.0) -> Rows:
     rng = np.random.default_rng(seed)
@@ -75,7 +77,7 @@ def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
     basis = Basis((Linear.of(4), Products.of(rows, 2, squares=True)))
     fold = _folds(rows, seed=3)
     assert all(len(np.unique(fold[rows.episode == episode])) == 1 for episode in range(30))
-    error = _held_out_error(moments(basis, rows, fold, 5), np.ones(basis.width, bool))
+    error = _held_out_error(moments(basis, rows, fold, 5), np.ones(basis.width, bool), np.array([basis.width]))
     table = basis.columns(rows.inputs)
     explicit = 0.0
     for held in range(5):
@@ -85,7 +87,16 @@ def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
 
 
 def test_the_family_follows_the_agent_and_the_number_of_rows():
-    assert choose_family(some_rows(2000), 0).name == "linear"
-    assert choose_family(some_rows(2000, wiggle=1.0), 0).name.startswith("fine curves")
-    few = choose_family(some_rows(60, wiggle=1.0), 0)
+    assert choose_family(some_rows(2000), SINGLE, 0).name == "linear"
+    assert choose_family(some_rows(2000, wiggle=1.0), SINGLE, 0).name.startswith("fine curves")
+    few = choose_family(some_rows(60, wiggle=1.0), SINGLE, 0)
     assert few.limited and "few rows" in few.sentence()
+
+
+def test_inputs_that_bend_into_each_other_ask_for_a_richer_family_than_the_agent():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((2000, 3))
+    x[:, 2] = x[:, 0] ** 2 + 0.5 * rng.standard_normal(2000)
+    rows = checked_rows(x, x[:, 1] + rng.standard_normal(2000), episodes=np.arange(2000) // 10)
+    choice = choose_family(rows, [(0,), (1,), (2,)], 0)
+    assert choice.name != "linear" and choice.errors["linear"] <= min(choice.errors.values()) * (1 + 1e-3)

@@ -78,7 +78,7 @@ class LeanTest:
         self.tested = [group for group in range(len(self.groups)) if group not in self.always]
         hypotheses = max(num_hypotheses or len(self.tested), 1)
         self._most_flips, self._seed = int(max(999, np.ceil(8 * hypotheses / significance) - 1)), seed
-        self.family = choose_family(self.rows, seed)
+        self.family = choose_family(self.rows, self.groups, seed)
         self._scorer = Scorer(self.rows, self.family.basis, moments(self.family.basis, self.rows)[0])
         self._plans: dict[Support, Plan] = {}
         self._known: dict[Support, LeanResult] = {}

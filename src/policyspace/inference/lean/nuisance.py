@@ -1,5 +1,6 @@
 """How flexible the regressions are: the family of functions that predicts actions best in episodes it has not seen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,44 +16,78 @@ MOST_COLUMNS = 480
 MOST_ROWS = 60_000
 """Families are compared on so many rows at most."""
 
-TIE = 1.0
-"""A richer family must lower the held-out error by more than this share of it, divided by the number of rows."""
+ROWS_FOR_INPUTS = 25
+"""Rows a column that a family needs to be chosen for the sake of the inputs."""
+
+MOST_SAMPLED = 6
+TIE_OF_INPUTS = 0.005
+"""A richer family must lower the held-out error of inputs by more than this share of it, that of actions by one row's."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The family that was chosen, and every candidate's held-out error (1: no better than the mean action)."""
+    """The family that was chosen, and the candidates' held-out errors (1: no better than the mean)."""
 
     name: str
     basis: Basis
     errors: dict[str, float]
+    """In predicting the actions from all inputs."""
+    input_errors: dict[str, float]
+    """In predicting inputs from the others."""
     limited: bool
     """Whether some family was no candidate because rows are few against inputs."""
 
     def sentence(self) -> str:
         """What was chosen and why."""
         shown = ", ".join(f"{name} {error:.4f}" for name, error in self.errors.items())
-        said = f"regressions are {self.name} ({self.basis.width} columns); held-out error: {shown}"
+        inputs = ", ".join(f"{name} {error:.4f}" for name, error in self.input_errors.items())
+        said = f"regressions are {self.name} ({self.basis.width} columns); held-out error of actions: {shown}"
+        said += f"; of inputs given the others: {inputs}"
         return said + ("; few rows against inputs: the regressions stay simple" if self.limited else "")
 
 
-def choose_family(rows: Rows, seed: int) -> Choice:
-    """Five-fold cross-validation over episodes (blocks of rows where there are fewer than five); ties to the simpler."""
+def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Choice:
+    """Five-fold cross-validation over episodes (blocks of rows where there are few); ties to the simpler.
+
+    Actions are predicted from all inputs, and a sample of the groups from the others: the richer of both choices is taken,
+    as a score is wrong only by the product of what both regressions miss.
+    """
     families, limited = _candidates(rows, seed)
     blocks = list(dict.fromkeys(block for family in families.values() for block in family))
     basis = Basis(tuple(blocks))
     fold = _folds(rows, seed)
     sums = moments(basis, rows, fold, NUM_FOLDS)
     starts = np.cumsum([0] + [block.width for block in blocks])
-    errors: dict[str, float] = {}
+    width = basis.width
+    acts = np.arange(width, width + rows.actions.shape[1])
+    for_actions: dict[str, float] = {}
+    for_inputs: dict[str, float] = {}
+    sampled = _sampled(rows, groups)
     for name, family in families.items():
-        mask = np.zeros(basis.width, bool)
+        mask = np.zeros(width, bool)
         for block, start in zip(blocks, starts, strict=False):
             mask[start : start + block.width] = block in family
-        errors[name] = _held_out_error(sums, mask)
+        for_actions[name] = _held_out_error(sums, mask, acts)
+        if mask.sum() <= rows.num / ROWS_FOR_INPUTS or not for_inputs:
+            others = [mask & ~basis.depends[list(group)].any(axis=0) for group in sampled]
+            found = [_held_out_error(sums, m, 1 + np.array(g)) for m, g in zip(others, sampled, strict=True)]
+            for_inputs[name] = float(np.mean(found)) if found else 1.0
+    order = list(families)
+    chosen = max(_simplest(for_actions, 1 / rows.num), _simplest(for_inputs, TIE_OF_INPUTS), key=order.index)
+    return Choice(chosen, Basis(families[chosen]), for_actions, for_inputs, limited)
+
+
+def _simplest(errors: dict[str, float], tie: float) -> str:
+    """The first family that is as good as the best, up to a tie."""
     best = max(min(errors.values()), 1e-9)
-    chosen = next(name for name, error in errors.items() if error <= best * (1 + TIE / rows.num))
-    return Choice(chosen, Basis(families[chosen]), errors, limited)
+    return next(name for name, error in errors.items() if error <= best * (1 + tie))
+
+
+def _sampled(rows: Rows, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """A few groups of inputs that vary, evenly spaced."""
+    usable = [group for group in groups if len(groups) > 1 and not rows.constant[list(group)].any()]
+    picked = np.unique(np.linspace(0, len(usable) - 1, min(len(usable), MOST_SAMPLED)).astype(np.intp))
+    return [usable[position] for position in picked]
 
 
 class _Offers:
@@ -102,17 +137,20 @@ def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bo
     return offers.families, max(num_pairs + 1, 1 + width + curves.width) > num / 8
 
 
-def _held_out_error(sums: np.ndarray, mask: np.ndarray) -> float:
-    """Squared error of predicting one fold from the others, as a share of the actions' variance."""
+def _held_out_error(sums: np.ndarray, mask: np.ndarray, targets: np.ndarray) -> float:
+    """Squared error of predicting one fold's targets from the others, as a share of their variance.
+
+    `sums` of products a fold, `mask` [P] the columns to regress on, `targets` the positions of what is predicted.
+    """
     width = len(mask)
     total = sums.sum(axis=0)
     error = 0.0
     for held in sums:
         rest = total - held
-        slopes = Projector(rest[:width, :width], mask).coefficients(rest[:width, width:])
-        cross, own = held[:width, width:], held[width:, width:]
-        error += float(np.trace(own) - 2 * np.sum(slopes * cross) + np.sum(slopes * (held[:width, :width] @ slopes)))
-    return error / float(np.trace(total[width:, width:]))
+        slopes = Projector(rest[:width, :width], mask).coefficients(rest[:width, targets])
+        cross, own = held[:width, targets], np.diag(held)[targets].sum()
+        error += float(own - 2 * np.sum(slopes * cross) + np.sum(slopes * (held[:width, :width] @ slopes)))
+    return error / float(np.diag(total)[targets].sum())
 
 
 def _folds(rows: Rows, seed: int) -> np.ndarray:

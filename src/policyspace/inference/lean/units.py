@@ -89,8 +89,10 @@ def merged(unit: Unit) -> np.ndarray:
     return unit.codes // together
 
 
-def autocorrelations(series: np.ndarray, episode: np.ndarray, most_lag: int) -> tuple[np.ndarray, np.ndarray]:
-    """Within episodes, at lags 1, 2, … until all have faded: [lags, columns], and the number of pairs at each lag."""
+def autocorrelations(
+    series: np.ndarray, episode: np.ndarray, most_lag: int, until_faded: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Within episodes, at lags 1, 2, … (until all have faded): [lags, columns], and the number of pairs at each lag."""
     power = np.maximum((series**2).mean(axis=0), 1e-300)
     found, pairs = [], []
     for lag in range(1, most_lag + 1):
@@ -101,7 +103,7 @@ def autocorrelations(series: np.ndarray, episode: np.ndarray, most_lag: int) -> 
         total = np.einsum("ij,ij->j", series[lag:] * same[:, None], series[:-lag])
         found.append(total / count / power)
         pairs.append(count)
-        if np.abs(found[-1]).max() < FADED and lag >= 5:
+        if until_faded and np.abs(found[-1]).max() < FADED and lag >= 5:
             break
     return np.array(found).reshape(-1, series.shape[1]), np.array(pairs, dtype=float)
 
@@ -154,8 +156,7 @@ class Dependence:
     def of(cls, tested: np.ndarray, residuals: np.ndarray, episode: np.ndarray, most_lag: int) -> "Dependence":
         """Measured within episodes."""
         of_input, pairs = autocorrelations(tested, episode, most_lag)
-        of_action, _ = autocorrelations(residuals, episode, len(of_input))
-        of_action = np.vstack([of_action, np.zeros((len(of_input) - len(of_action), residuals.shape[1]))])
+        of_action, _ = autocorrelations(residuals, episode, len(of_input), until_faded=False)
         error = 2 * np.sqrt(np.sum(of_input**2 / pairs[:, None], axis=0)).max(initial=0.0)
         return cls(of_input, of_input[:, :, None] * of_action[:, None, :], float(error))
 
