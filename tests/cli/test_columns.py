@@ -97,7 +97,7 @@ def test_missing_values_are_an_error_or_dropped(run):
     refused(run(*arguments), "'gear'", "2 missing values", "row 3", "--missing drop")
     made = answer(run(*arguments, "--missing", "drop", "--json", "-"))
     assert made["num_pairs"] == N - 2
-    assert "2 of 400 rows were dropped for missing values: 'gear' misses 2." in made["warnings"]
+    assert "rows dropped for missing values: 2 of 400 ('gear' misses 2)." in made["warnings"]
     refused(run(*arguments, "--missing", "keep"), "'keep'")
 
 
@@ -159,6 +159,13 @@ def test_any_policy_is_tested_without_a_model(run):
     assert answer(run("log.csv", *FORCED, "--policy", "any", "--rule", "combinatorial", "--json", "-"))["core"] == [
         "obs_x"
     ]
+
+
+def test_the_lean_test_refuses_values_that_it_would_not_use(run):
+    Path("groups.toml").write_text("[fixed]\nobs_x = 0.1\n")
+    refused(run("log.csv", *FORCED, "--groups", "groups.toml", "--test", "lean"), "fixed values other than zero")
+    assert answer(run("log.csv", *FORCED, "--groups", "groups.toml", "--json", "-"))["test"] == "wilks"
+    refused(run("log.csv", *FORCED, "--groups", "groups.toml", "--policy", "any"), "fixed values belong to parameters")
 
 
 def test_any_policy_has_groups_blocks_and_what_is_always_used(run):

@@ -219,7 +219,7 @@ def test_texts_that_say_missing_are_missing_and_no_category(kind, mark):
     data = made(frame, missing="drop")
     kept = [i for i in range(N) if i not in (4, 7)]
     np.testing.assert_array_equal(data.features[:, 0], SPEED[kept])
-    assert data.metadata["warnings"] == ["2 of 60 rows were dropped for missing values: 'gear' misses 2."]
+    assert data.metadata["warnings"] == ["rows dropped for missing values: 2 of 60 ('gear' misses 2)."]
     if kind in ("csv numbers", "pandas object"):
         np.testing.assert_array_equal(data.features[:, 1], [i % 5 for i in kept])
     else:

@@ -40,7 +40,7 @@ def complete(
         gone = gone | mask
     if gone.all():
         raise InputError(f"every row misses a value, in {_counted(masks)}: leave such columns out.")
-    return frame.filter(~gone), f"{gone.sum()} of {len(gone)} rows were dropped for missing values: {_counted(masks)}."
+    return frame.filter(~gone), f"rows dropped for missing values: {gone.sum()} of {len(gone)} ({_counted(masks)})."
 
 
 def is_missing(series: "polars.Series", texts: bool = True) -> "polars.Series":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from policyspace.data.column_choice import chosen_features, episode_warnings
+from policyspace.data.column_choice import Choice, chosen_features, episode_warnings
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.missing import Missing, complete
@@ -63,8 +63,8 @@ def demonstrations_of(
 def _beside(table: Table, actions: Any, features: Sequence[str] | None, words: dict[str, Any]) -> Demonstrations:
     """The features from a table, the rest from arrays beside it."""
     wanted, left_out = chosen_features(table, features)
-    frame, _ = complete(table.frame, wanted, "error")
-    values, names, blocks = Table(frame).features(wanted)
+    complete(table.frame, wanted, "error")
+    values, names, blocks = table.features(wanted)
     warnings = [] if words["episodes"] is not None else episode_warnings(table, [*wanted, *left_out])
-    told = {name: value for name, value in {"left_out": left_out, "warnings": warnings}.items() if value}
-    return Demonstrations.from_arrays(values, actions, names, blocks=blocks, metadata=told, **words)
+    choice = Choice(table, wanted, left_out, warnings)
+    return Demonstrations.from_arrays(values, actions, names, blocks=blocks, metadata=choice.metadata, **words)

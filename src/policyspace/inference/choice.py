@@ -69,7 +69,8 @@ def choose(
         return test, "as asked for"
     if isinstance(likelihood, NoFit):
         return "lean", "no policy model is assumed"
-    about_features = likelihood.space.group_columns() is not None and data.weights is None
+    space = likelihood.space
+    about_features = space.group_columns() is not None and data.weights is None and not space.fixed.any()
     if likelihood.design is None and about_features:
         return "lean", "the weights of a network have no χ² law, and whether an input is used can be asked without them"
     if likelihood.design is None and not likelihood.identifiable:
