@@ -119,7 +119,7 @@ class Identification:
                 _probability(t.p_value),
                 _probability(t.adjusted_p_value),
                 self._verdict_in_words(t) + self._mark(t),
-                _effect(t),
+                _change(t, self.settings["discrete"]) if self.test == "lean" else _effect(t),
             )
             for t in self.tests
         ]
@@ -151,6 +151,9 @@ class Identification:
             lines.append(
                 "Not exhaustive: too many supports to try them all; one minimal support is shown, others may exist."
             )
+        if self.left_out:
+            names = ", ".join(f"'{name}'" for name in self.left_out)
+            lines.append(f"Left out as bookkeeping, not tested: {names}. To include a column, name it with --features.")
         if self.truth is not None:
             right = sum(self._mark(t) == " ✓" for t in self.tests)
             lines.append(f"The file knows the truth: {right} of {len(self.tests)} verdicts are right.")
@@ -189,7 +192,7 @@ class Identification:
             "core": self.core,
             "undecided": self.undecided,
             "tests": [{name: _plain(value) for name, value in vars(t).items()} for t in self.tests],
-            "log_likelihood": self.log_likelihood,
+            "log_likelihood": _plain(self.log_likelihood),
             "num_pairs": self.num_pairs,
             "num_episodes": self.num_episodes,
             "num_parameters": self.num_parameters,
@@ -228,6 +231,14 @@ def _listed(names: list[str]) -> str:
 
 def _probability(p: float) -> str:
     return f"{p:.4f}" if p >= 1e-4 else (f"{p:.1e}" if p > 0 else "< 1e-300")
+
+
+def _change(test: GroupTest, discrete: bool) -> str:
+    """How much the agent's action hangs on the group: in standard deviations, or the share of decisions that change."""
+    change = test.behavioural_effect
+    if change != change:
+        return "not determined"
+    return f"{100 * change:.0f} %" if discrete else f"{change:.2f} sd"
 
 
 def _effect(test: GroupTest) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from policyspace.answer import Identification
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.missing import Missing
 from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
@@ -17,6 +18,7 @@ from policyspace.fits.network_fits import residual_covariance
 from policyspace.inference.answering import answer_of
 from policyspace.inference.choice import TestName, choose, support_test
 from policyspace.inference.corrections import CORRECTIONS, Correction
+from policyspace.inference.lean.dependence import Unitwise
 from policyspace.inference.model_check import check_model
 from policyspace.inference.rules import all_supports, one_at_a_time, unless_withheld
 from policyspace.policies import PolicySpace
@@ -25,6 +27,9 @@ from policyspace.policies.spec import Policy, PolicySpec
 
 RULES = ("simplified", "combinatorial")
 
+COLUMN_WORDS = ("features", "episodes", "weights", "subjects", "categorical", "missing", "reference")
+"""What is said about data rather than about a policy."""
+
 
 class Source(TypedDict, total=False):
     """What `identify`, `plan` and `assess` may be told about the data and the policy, in the same words."""
@@ -32,6 +37,9 @@ class Source(TypedDict, total=False):
     features: Sequence[str] | None
     episodes: Any
     weights: Any
+    subjects: Any
+    categorical: Sequence[str] | None
+    missing: Missing
     reference: Any
     policy: Policy
     hidden: Sequence[int] | None
@@ -50,6 +58,9 @@ def identify(
     features: Sequence[str] | None = None,
     episodes: Any = None,
     weights: Any = None,
+    subjects: Any = None,
+    categorical: Sequence[str] | None = None,
+    missing: Missing = "error",
     policy: Policy = None,
     hidden: Sequence[int] | None = None,
     covariance: Any = None,
@@ -65,27 +76,32 @@ def identify(
     firth: bool = False,
     test: TestName = "auto",
     seed: int = 0,
+    dependence: Unitwise = "auto",
 ) -> Identification:
     """Which groups of features or parameters does the agent control, and with what certainty?
 
     `data` is an array [n, q] with `actions` [n] or [n, k], whose columns `features` names; or a polars or pandas frame, or
-    a file, of which `actions` and `features` name columns; or a `Demonstrations`. The policy is Boltzmann for labels and
-    whole numbers, Gaussian for real numbers, unless `policy` is a name or a space, such as `GaussianNetwork(hidden=(8,))`;
-    what else is said about it, `PolicySpec` tells. The chance of any false "controlled" is at most `significance` (Holm and
-    Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's split instead. `test` says what decides: Wilks'
-    theorem, the parametric bootstrap, universal inference, an e-process or a mixture e-value; by default what fits.
+    a file, of which `actions` and `features` name columns; or a `Demonstrations`. `subjects` are the people or animals
+    whose rows belong together; `categorical` and `missing` are as of `Demonstrations.from_frame`. The policy is Boltzmann
+    for labels and whole numbers, Gaussian for real numbers, unless `policy` is a name (`any` is no model at all) or a
+    space, such as `GaussianNetwork(hidden=(8,))`; what else is said about it, `PolicySpec` tells. The chance of any false
+    "controlled" is at most `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's
+    split instead. `test` says what decides: Wilks' theorem, Firth's test, the assumption-lean test, to which `dependence`
+    says what is independent, the parametric bootstrap, universal inference, an e-process or a mixture e-value; by default
+    what the data allow.
     """
     _check_settings(rule, significance, correction)
     space, demonstrations = bound(
         data, actions, features=features, episodes=episodes, weights=weights, reference=reference, policy=policy,
+        subjects=subjects, categorical=categorical, missing=missing,
         hidden=hidden, covariance=covariance, groups=groups, always=always, fixed=fixed, intercept=intercept,
     )  # fmt: skip
     if correction == "bh" and paper_rule:
         raise InputError("the paper's rule splits δ evenly (Bonferroni), found the correction 'bh': drop one of them.")
     if rule == "simplified":
         split = "bonferroni" if paper_rule else correction
-        return simplified(space, demonstrations, significance, split, firth, test, seed)
-    answer = combinatorial(space, demonstrations, significance, paper_rule, firth, test, seed)
+        return simplified(space, demonstrations, significance, split, firth, test, seed, dependence)
+    answer = combinatorial(space, demonstrations, significance, paper_rule, firth, test, seed, dependence)
     if correction == "holm":
         return answer
     unused = f"the correction '{correction}' belongs to the simplified rule and was not used: Rule 1 has its own."
@@ -95,7 +111,7 @@ def identify(
 def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[PolicySpace, Demonstrations]:
     """The policy space and the pairs that the arguments of `identify` stand for."""
     said: dict[str, Any] = dict(source)
-    columns = {word: said.pop(word, None) for word in ("features", "episodes", "weights", "reference")}
+    columns = {word: said.pop(word) for word in COLUMN_WORDS if word in said}
     spec = PolicySpec(**said)
     pairs = demonstrations_of(data, actions, **columns, discrete=spec.discrete)
     space = spec.bind(pairs).with_noise(
@@ -116,12 +132,13 @@ def simplified(
     firth: bool = False,
     test: TestName = "auto",
     seed: int = 0,
+    dependence: Unitwise = "auto",
 ) -> Identification:
     """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni."""
     _check_settings("simplified", significance, correction)
     with single_threaded_blas():
         likelihood = likelihood_of(space, demonstrations, firth)
-    return simplified_by(likelihood, demonstrations, significance, correction, test, seed)
+    return simplified_by(likelihood, demonstrations, significance, correction, test, seed, dependence)
 
 
 @single_threaded_blas()
@@ -132,12 +149,13 @@ def simplified_by(
     correction: Correction = "holm",
     test: TestName = "auto",
     seed: int = 0,
+    dependence: Unitwise = "auto",
 ) -> Identification:
     """Rule 2 from a likelihood that is already made."""
     check = cache(lambda: check_model(likelihood, demonstrations))
     name, reason = choose(_fixed_by_penalty(test, likelihood.penalised), likelihood, demonstrations, check)
     likelihood = with_firth(likelihood) if name == "firth" else likelihood
-    decider = support_test(name, likelihood, demonstrations, significance, seed)
+    decider = support_test(name, likelihood, demonstrations, significance, seed, dependence)
     verdicts = unless_withheld(decider, significance, one_at_a_time(decider, significance, correction))
     settings = {"rule": "simplified", "significance": significance, "correction": correction, "test_reason": reason}
     return answer_of(demonstrations, likelihood, decider, verdicts, check(), settings)
@@ -152,6 +170,7 @@ def combinatorial(
     firth: bool = False,
     test: TestName = "auto",
     seed: int = 0,
+    dependence: Unitwise = "auto",
 ) -> Identification:
     """Rule 1: all minimal supports, by closed testing or, with `paper_rule`, at δ/2^d with a check of the children."""
     _check_settings("combinatorial", significance, "holm")
@@ -163,7 +182,7 @@ def combinatorial(
     if paper_rule and name not in ("wilks", "firth"):
         raise InputError(f"the paper's rule belongs to the test 'wilks', found '{name}': leave one of them out.")
     likelihood = with_firth(likelihood) if name == "firth" else likelihood
-    decider = support_test(name, likelihood, demonstrations, significance, seed)
+    decider = support_test(name, likelihood, demonstrations, significance, seed, dependence)
     verdicts = unless_withheld(decider, significance, all_supports(decider, significance, paper_rule))
     correction = "Bonferroni over all supports" if paper_rule else "closed testing"
     settings = {"rule": "combinatorial", "significance": significance, "correction": correction, "test_reason": reason}

@@ -26,7 +26,7 @@ speed = 0.1
 
 
 def make_files():
-    rng = np.random.default_rng(11)
+    rng = np.random.default_rng(1)
     n = 300
     speed, left = rng.normal(size=(2, n)).round(2)
     road = rng.choice(["dry", "icy", "wet"], n)
@@ -49,6 +49,10 @@ def make_files():
     rows = drive.select("speed", "move").write_csv().splitlines()
     Path("broken.csv").write_text("\n".join([*rows[:7], "fast,go", *rows[8:]]) + "\n")
     Path("groups.toml").write_text(GROUPS)
+    turn = (np.sin(2 * left) + 0.5 * rng.normal(size=n)).round(2)
+    gear = ["NA" if i == 6 else str(g) for i, g in enumerate(rng.integers(1, 4, size=n))]
+    log = {"obs_left": left, "obs_speed": speed, "gear": gear, "turn": turn, "reward": turn, "step": np.arange(n) % 25}
+    polars.DataFrame(log | {"run": np.arange(n) // 25}).write_csv("log.csv")
 
 
 def output(command, monkeypatch, capfd):

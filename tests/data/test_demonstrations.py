@@ -325,7 +325,7 @@ def table(**columns) -> polars.DataFrame:
 BAD_TABLES = {
     "no rows": (polars.DataFrame({"speed": [], "move": []}), {}, "at least one row"),
     "null": (table(x=[1, None, 3, 4]), {}, "'x'.*missing value in row 2"),
-    "nan": (table(x=[1.0, 2.0, NAN, 4.0]), {}, "'x'.*nan in row 3"),
+    "nan": (table(x=[1.0, 2.0, NAN, 4.0]), {}, "'x'.*missing value in row 3 .'nan'.*missing='drop'"),
     "infinite": (table(x=[1.0, 2.0, 3.0, -np.inf]), {}, "'x'.*-inf in row 4"),
     "null action": (table(x=[1, 2]), {"action": "y"}, "no column 'y'"),
     "unknown": (table(seed=[1, 2]), {"features": ["sped"]}, "did you mean 'speed'"),
@@ -357,7 +357,7 @@ BAD_TABLES = {
     "action columns": (table(x=[1.0, 2.0]), {"action": ["move", "x"]}, "'move' must be numbers, found text"),
     "discrete half": (table(a=[0.5, 1.0]), {"action": "a", "features": ["speed"], "discrete": True}, "0.5 in row 1"),
     "text as numbers": (table(x=[1, 2]), {"discrete": False}, "must be numbers"),
-    "index": (table(**{"": [1, 2]}), {}, "row index"),
+    "only an index": (polars.DataFrame({"": [1, 2], "move": ["a", "b"]}), {}, "found only bookkeeping"),
     "clash": (table(**{"x": ["u", "v", "u", "v"], "x=u": [1, 2, 3, 4]}), {}, "'x=u' twice"),
     "pandas twice": (pandas.DataFrame([[1, 2, "a"], [3, 4, "b"]], columns=["x", "x", "move"]), {}, "'x' twice"),
     "pandas mixture": (pandas.DataFrame({"x": [1, "a"], "move": ["a", "b"]}, dtype=object), {}, "mixture"),

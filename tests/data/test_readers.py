@@ -5,6 +5,7 @@ import json
 import os
 import struct
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,14 @@ from hypothesis.extra import numpy as hnp
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.readers import SUFFIXES, read, write
+from policyspace.data.roles import Roles
 from policyspace.errors import InputError
 
 FUZZ = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def assert_same(found: Demonstrations, expected: Demonstrations) -> None:
-    for name in ("features", "actions", "episodes", "weights"):
+    for name in ("features", "actions", "episodes", "weights", "subjects"):
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None) == (other is None), name
         if one is not None:  # bits, so that −0.0 is not 0.0
@@ -67,6 +69,17 @@ def test_round_trip_is_exact_and_needs_no_arguments(suffix, tmp_path, discrete, 
         assert_same(read(path), made)
         assert_same(read(str(path)), made)
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_subjects_survive_and_a_file_without_them_does_not_mention_them(suffix, tmp_path, discrete):
+    path = tmp_path / f"log{suffix}"
+    told = replace(discrete, subjects=np.array(["ann", "bob"])[np.arange(40) // 20])
+    write(told, path)
+    assert_same(read(path), told)
+    assert read(path).subjects.tolist() == [0] * 20 + [1] * 20
+    assert Roles.of(told).subject == "subject"
+    assert list(json.loads(Roles.of(discrete).to_json())) == list(json.loads(header()))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".arrow", ".npz"])
@@ -271,9 +284,9 @@ BAD_CSV = {
     "semicolons": ("x;move\n1;a\n2;b\n", "separated by ',', found ';'"),
     "latin": ("x,move\n1,é\n2,b\n".encode("latin-1"), "UTF-8, found other bytes in line 2"),
     "utf-16": ("x,move\n1,a\n2,b\n".encode("utf-16"), "UTF-8"),
-    "index": (",x,move\n0,1,a\n1,2,b\n", "row index"),
-    "nan": ("x,move\n1,a\nNaN,b\n", "'x' must be finite numbers, found nan in row 2"),
-    "NA": ("x,move\n1,a\nNA,b\n3,a\n", "text where numbers belong: found 'NA' in row 2"),
+    "only an index": (",move\n0,a\n1,b\n", "found only bookkeeping"),
+    "nan": ("x,move\n1,a\nNaN,b\n", "'x' must be complete, found a missing value in row 2"),
+    "NA": ("x,move\n1,a\nNA,b\n3,a\n", "'x' must be complete, found a missing value in row 2 .'NA'"),
     "dashes": ("x,move\n1,a\n--,b\n3,a\n", "found '--' in row 2"),
     "lines in text": ('x,move\n"a\nb",a\n"a\nb",b\n"a\nb",b\n', "'x' is constant, 'a b'"),
     "returns only": ("x,move\r1,a\r2,b\r", "readable"),
@@ -342,6 +355,8 @@ BAD_HEADERS = [
     {"episode": 3},
     {"episode": "e"},
     {"weight": "w"},
+    {"subject": 3},
+    {"subject": "s"},
     {"discrete": 1},
     {"discrete": False},
     {"action_names": ["a", "c"]},
@@ -418,7 +433,7 @@ def test_bad_tables_in_binary_files_name_column_and_row(tmp_path):
     polars.DataFrame({"x": [1.0, None], "move": ["a", "b"]}).write_parquet(path)
     refused(path, "'x'.*missing value in row 2", actions="move")
     pandas.DataFrame({"x": [1.0, 2.0], "move": ["a", "b"]}, index=[5, 9]).to_parquet(path)
-    refused(path, "row index", actions="move")
+    assert read(path, actions="move").metadata == {"left_out": ["__index_level_0__"]}
     twice = pyarrow.Table.from_arrays([pyarrow.array([1, 2])] * 2, names=["x", "x"])
     pyarrow.feather.write_feather(twice, tmp_path / "log.feather")
     refused(tmp_path / "log.feather", "'x' twice", actions="x")

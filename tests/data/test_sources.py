@@ -40,7 +40,7 @@ def test_of_a_table_beside_an_array_of_actions_features_picks_columns(kind):
 
 
 @pytest.mark.parametrize("call", [identify, policyspace.plan, assess])
-@pytest.mark.parametrize("word", ["actions", "features", "episodes", "weights"])
+@pytest.mark.parametrize("word", ["actions", "features", "episodes", "weights", "subjects"])
 def test_demonstrations_that_are_ready_are_not_told_again(call, word):
     with pytest.raises(InputError, match=f"have said what their {word} are, found {word}= too: leave it out"):
         call(DATA, **{word: ["speed", "left"]})

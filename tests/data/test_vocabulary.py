@@ -93,10 +93,10 @@ def test_every_call_takes_the_same_words():
     """The table that plan and assess share holds just what identify says about data and policy."""
     from policyspace.identification import Source
 
-    own = {"data", "actions", "rule", "significance", "correction", "paper_rule", "firth", "test", "seed"}
+    own = {"data", "actions", "rule", "significance", "correction", "paper_rule", "firth", "test", "seed", "dependence"}
     assert set(inspect.signature(identify).parameters) - own == set(Source.__annotations__)
     for call in (Demonstrations.from_arrays, Demonstrations.from_frame, read):
-        assert {"actions", "features", "episodes", "weights"} <= set(inspect.signature(call).parameters)
+        assert {"actions", "features", "episodes", "weights", "subjects"} <= set(inspect.signature(call).parameters)
     for call in (identify, plan, assess, Demonstrations.from_arrays, Demonstrations.from_frame, read):
         assert set(RENAMED).isdisjoint(inspect.signature(call).parameters)
     assert policyspace.identify.__doc__.startswith("Which groups")

@@ -30,8 +30,16 @@ Test = Annotated[
     str,
     typer.Option(
         "--test",
-        help="What decides; by default Wilks' theorem, or universal inference where that fails (networks).",
-        metavar="auto|wilks|bootstrap|universal|eprocess|mixture",
+        help="What decides; by default Wilks' theorem, or the assumption-lean test where the data contradict the policy.",
+        metavar="auto|wilks|firth|lean|bootstrap|universal|eprocess|mixture",
+    ),
+]
+DependenceName = Annotated[
+    str,
+    typer.Option(
+        "--dependence",
+        help="Of the test lean: what is taken as independent; by default what the data show.",
+        metavar="auto|rows|episodes",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of whatever is drawn: splits, simulations.", metavar="N")]
@@ -61,6 +69,7 @@ def identify(
     paper_rule: PaperRule = False,
     test: Test = "auto",
     seed: Seed = 0,
+    dependence: DependenceName = "auto",
     follow: Follow = False,
     wait: Wait = None,
     budget: Budget = None,
@@ -76,7 +85,12 @@ def identify(
         raise InputError(f"--seed must be 0 or more, found {seed}.")
     options.check_targets(plot, json)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
-    others |= {"--correction": correction != "holm", "--json": json is not None, "--plot": plot is not None}
+    others |= {
+        "--dependence": dependence != "auto",
+        "--correction": correction != "holm",
+        "--json": json is not None,
+        "--plot": plot is not None,
+    }
     _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
     if follow:
         from policyspace.cli.follow import show_stream
@@ -95,6 +109,7 @@ def identify(
         firth=firth,
         test=test,  # type: ignore[arg-type]
         seed=seed,
+        dependence=dependence,  # type: ignore[arg-type]
     )
     if plot is not None:
         from policyspace.report.evidence_picture import plot_evidence

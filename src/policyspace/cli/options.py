@@ -25,7 +25,12 @@ Actions = Annotated[
 ]
 Features = Annotated[
     list[str] | None,
-    typer.Option("--features", help="Feature columns; by default all that play no other role.", metavar="COL[,COL…]"),
+    typer.Option(
+        "--features",
+        help="Feature columns, or patterns such as 'obs_*'; by default all that play no other role and look like no "
+        "bookkeeping (reward, done, step, …).",
+        metavar="COL[,COL…]",
+    ),
 ]
 EpisodeColumn = Annotated[
     str | None,
@@ -34,10 +39,25 @@ EpisodeColumn = Annotated[
 Weights = Annotated[
     str | None, typer.Option("--weights", "--weight", help="Column of row weights (counts).", metavar="COL")
 ]
+Subjects = Annotated[
+    str | None,
+    typer.Option(
+        "--subjects", "--subject", help="Column that says which person or animal a row is from.", metavar="COL"
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", help="Columns whose numbers are categories, not amounts.", metavar="COL[,COL…]"),
+]
+MissingValues = Annotated[
+    str, typer.Option("--missing", help="What missing values are: an error, or rows to drop.", metavar="error|drop")
+]
 PolicyName = Annotated[
     str | None,
     typer.Option(
-        "--policy", help="By default inferred from the type of the action.", metavar="gaussian|boltzmann|network"
+        "--policy",
+        help="By default inferred from the type of the action; 'any' is no model at all.",
+        metavar="gaussian|boltzmann|network|any",
     ),
 ]
 Hidden = Annotated[
@@ -85,6 +105,9 @@ class Source:
     features: Features = None
     episodes: EpisodeColumn = None
     weights: Weights = None
+    subjects: Subjects = None
+    categorical: Categorical = None
+    missing: MissingValues = "error"
     policy: PolicyName = None
     hidden: Hidden = None
     covariance: Covariance = None
@@ -107,7 +130,7 @@ class Source:
             covariance=_covariance(self.covariance),
             groups=None if groups == "feature" else groups,
             always=(*split(self.always), *always),
-            fixed=fixed,
+            fixed=fixed or None,
             intercept=False if self.no_intercept else None,
         )
 
@@ -125,6 +148,9 @@ class Source:
             self.weights,
             self.spec.discrete,
             self.reference,
+            self.subjects,
+            split(self.categorical) or None,
+            self.missing,  # type: ignore[arg-type]  # any text, which is checked there
         )
 
 

@@ -1,11 +1,12 @@
 """Named features out of a table: numbers as they are, categories one-hot."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from policyspace.data.missing import TEXTS
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -35,32 +36,16 @@ class Table:
             raise InputError(f"a table must be a polars, pandas or Arrow table, found {type(frame).__name__}.")
         return cls(_to_polars(frame))
 
-    def roles(self, action: list[str], features: list[str] | None, others: list[str]) -> list[str]:
-        """The feature columns, every name being known and in one role only."""
-        if not self.frame.height:
-            raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
-        if not action:
-            raise InputError("the action needs at least one column, found none.")
-        taken = [*action, *others]
-        self.only([*taken, *(features or [])])
-        rest = [name for name in self.frame.columns if name not in taken] if features is None else features
-        all_roles = [*taken, *rest]
-        for name in all_roles:
-            if all_roles.count(name) > 1:
-                raise InputError(f"every column has one role, found '{name}' in two: name it once.")
-        index = next((name for name in rest if name == "" or name.startswith("__index_level_")), None)
-        if features is None and index is not None:
-            raise InputError(f"column '{index}' has no name of its own and may be a row index: name the features.")
-        if not rest:
-            raise InputError("at least one column must be a feature, found none besides the action: name the features.")
-        return rest
-
     def only(self, names: Sequence[str]) -> "polars.DataFrame":
         """These columns, every name being known."""
         for name in names:
             if name not in self.frame.columns:
                 raise InputError(f"there is no column '{name}': {nearest(name, self.frame.columns)}")
         return self.frame[list(dict.fromkeys(names))]
+
+    def with_categories(self, names: Sequence[str]) -> Self:
+        """The same table, in which these columns hold categories, also where those are whole numbers."""
+        return type(self)(self.frame.with_columns([_as_categories(self.frame[name]) for name in names]))
 
     def features(self, names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], dict[str, tuple[str, ...]]]:
         """The features [n, q], their names, and the one-hot block of each categorical column."""
@@ -133,13 +118,38 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
         if arrow:  # without what polars may panic at: damaged metadata of the schema, a zero byte in a name
             plain = [f"column_{j}" for j in range(len(names))]
             made = polars.from_arrow(pyarrow.Table.from_arrays(frame.columns, names=plain))
+            categorical = [pyarrow.types.is_dictionary(kind) for kind in frame.schema.types]
         else:
-            made = polars.from_pandas(frame)
+            made = polars.from_pandas(_without_texts_for_nothing(frame))
+            categorical = [str(kind) == "category" for kind in frame.dtypes]
     except (pyarrow.ArrowException, polars.exceptions.PolarsError, TypeError, ValueError) as error:
         raise InputError(f"a column must hold one type, found a mixture ({error}): convert it first.") from error
     assert isinstance(made, polars.DataFrame)
     made.columns = names  # an empty name is a name, which polars replaces
+    return Table(made).with_categories([name for name, yes in zip(names, categorical, strict=True) if yes]).frame
+
+
+def _without_texts_for_nothing(frame: Any) -> Any:
+    """A pandas frame whose object columns hold None where a text says that there is no value, so that numbers stay."""
+    made = frame.copy(deep=False)
+    for name in [name for name, kind in frame.dtypes.items() if str(kind) == "object"]:
+        made[name] = frame[name].map(lambda value: None if isinstance(value, str) and value.strip() in TEXTS else value)
     return made
+
+
+def _as_categories(series: "polars.Series") -> "polars.Series":
+    """Text, truths and numbers as categories by name; a whole float is named as the integer that it is."""
+    import polars
+
+    if isinstance(series.dtype, polars.Categorical | polars.Enum):
+        return series
+    if not (series.dtype.is_numeric() or series.dtype in (polars.Boolean, polars.String)):
+        raise InputError(
+            f"categories must be numbers or text, found the type {series.dtype} in column '{series.name}'."
+        )
+    if series.dtype.is_float() and (series.is_null() | (series == series.round())).all():
+        series = series.cast(polars.Int64)
+    return series.cast(polars.String).str.strip_chars().cast(polars.Categorical)
 
 
 def _is_text(series: "polars.Series") -> bool:
@@ -187,12 +197,23 @@ def _numbers_in_text(series: "polars.Series") -> "polars.Series":
 
 def _levels(series: "polars.Series") -> list[str]:
     """The sorted levels of a categorical column."""
-    levels = sorted(str(level) for level in series.unique().to_list())
+    import polars
+
+    levels = sorted((str(level) for level in series.unique().to_list()), key=_order_of(series))
     if len(levels) == 1 and len(series):
         raise InputError(f"column '{series.name}' is constant, '{levels[0]}' in every row: drop it.")
     if len(levels) > MAX_LEVELS or len(levels) == len(series):
+        kind = "texts" if series.dtype == polars.String else "categories"
         raise InputError(
-            f"column '{series.name}' has {len(levels)} different texts in {len(series)} rows, found '{series[0]}' in "
+            f"column '{series.name}' has {len(levels)} different {kind} in {len(series)} rows, found '{series[0]}' in "
             "row 1: free text is no feature, so leave the column out."
         )
     return levels
+
+
+def _order_of(series: "polars.Series") -> Callable[[str], Any]:
+    """Categories that are whole numbers stand in the order of the numbers, others in that of the alphabet."""
+    import polars
+
+    numbers = series.cast(polars.String).cast(polars.Int64, strict=False)
+    return str if numbers.null_count() else int

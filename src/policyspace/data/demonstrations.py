@@ -18,6 +18,7 @@ from policyspace.data.arrays import (
     is_discrete,
     label_text,
 )
+from policyspace.data.missing import Missing
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 
@@ -153,6 +154,7 @@ class Demonstrations:
         discrete: bool | None = None,
         blocks: Mapping[str, Sequence[str]] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        subjects: Any = None,
     ) -> "Demonstrations":
         """From arrays or lists: whole numbers, booleans and text are discrete actions, other numbers continuous ones.
 
@@ -177,6 +179,7 @@ class Demonstrations:
             weights,
             {name: tuple(inside) for name, inside in (blocks or {}).items()},
             metadata or {},
+            subjects,
         )
         return made if reference is None else made.with_reference(reference)
 
@@ -192,21 +195,25 @@ class Demonstrations:
         discrete: bool | None = None,
         reference: Any = None,
         metadata: Mapping[str, Any] | None = None,
+        subjects: str | None = None,
+        categorical: Sequence[str] | None = None,
+        missing: Missing = "error",
     ) -> "Demonstrations":
-        """From the columns of a polars, pandas or Arrow table; without `features`, all that play no other role are features.
+        """From the columns of a polars, pandas or Arrow table.
 
-        A column of text becomes one-hot features `column=level`, without its last level, and one block.
+        `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
+        like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
+        `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
         """
+        from policyspace.data.column_choice import Columns, choose
         from policyspace.data.columns import Table
 
-        table = Table.of(frame)
-        chosen = [actions] if isinstance(actions, str) else list(actions)
-        others = [name for name in (episodes, weights) if name is not None]
-        listed = [features] if isinstance(features, str) else features
-        wanted = table.roles(chosen, None if listed is None else list(listed), others)
-        columns, names, blocks = table.features(wanted)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        choice = choose(Table.of(frame), columns)
+        table, chosen = choice.table, [actions] if isinstance(actions, str) else list(actions)
+        values, names, blocks = table.features(choice.features)
         return cls.from_arrays(
-            columns,
+            values,
             table.actions(chosen, discrete),
             names,
             None if len(chosen) == 1 and table.is_label(chosen[0], discrete) else chosen,
@@ -215,7 +222,8 @@ class Demonstrations:
             reference,
             discrete,
             blocks,
-            metadata,
+            dict(metadata or {}) | choice.metadata,
+            None if subjects is None else table.labels(subjects),
         )
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 FEATURE_ARRAYS = ("features", "observations", "states")
 """The names under which a log may keep its features [n, q]."""
 
+OTHER_ARRAYS = ("episodes", "weights", "subjects")
+"""Arrays with one value a row beside features and actions."""
+
 Columns = list[tuple[str, np.ndarray]]
 Arrays = dict[str, np.ndarray]
 
@@ -39,6 +42,8 @@ def write_npz(demonstrations: Demonstrations, roles: Roles, file: BinaryIO) -> N
         arrays["episodes"] = demonstrations.episodes
     if demonstrations.weights is not None:
         arrays["weights"] = demonstrations.weights
+    if demonstrations.subjects is not None:
+        arrays["subjects"] = demonstrations.subjects
     np.savez(file, **arrays, **{KEY: np.array(roles.to_json())})  # type: ignore[arg-type]
 
 
@@ -60,14 +65,15 @@ def _by_role(arrays: Arrays, features: np.ndarray, actions: np.ndarray) -> Store
     k = 1 if actions.ndim == 1 else actions.shape[-1]
     action = ["actions"] if k == 1 else [f"actions_{a}" for a in range(k)]
     shape = (len(actions),)
-    others = [(name, a) for name, a in arrays.items() if a.shape == shape or name in ("episodes", "weights")]
+    others = [(name, a) for name, a in arrays.items() if a.shape == shape or name in OTHER_ARRAYS]
     frame = _frame([*_split(features, names), *_split(actions, action), *others])
-    episode, weight = (name if name in arrays else None for name in ("episodes", "weights"))
-    return frame, Roles(tuple(action), tuple(names), episode, weight)
+    episode, weight, subject = (name if name in arrays else None for name in OTHER_ARRAYS)
+    return frame, Roles(tuple(action), tuple(names), episode, weight, subject=subject)
 
 
 def _as_written(arrays: Arrays, roles: Roles) -> Stored:
-    for name, wanted in {"features": "", "actions": "", "episodes": roles.episode, "weights": roles.weight}.items():
+    others = dict(zip(OTHER_ARRAYS, (roles.episode, roles.weight, roles.subject), strict=True))
+    for name, wanted in ({"features": "", "actions": ""} | others).items():
         if wanted is not None and name not in arrays:
             raise InputError(f"its header promises the array '{name}', found none: write the file again.")
     columns = _split(arrays["features"], list(roles.features))
@@ -78,8 +84,7 @@ def _as_written(arrays: Arrays, roles: Roles) -> Stored:
             raise InputError(f"its actions must be codes from 0 to {len(names) - 1}, found others: write it again.")
         actions = names[actions]
     columns += _split(actions, list(roles.action))
-    columns += [] if roles.episode is None else [(roles.episode, arrays["episodes"])]
-    columns += [] if roles.weight is None else [(roles.weight, arrays["weights"])]
+    columns += [(wanted, arrays[name]) for name, wanted in others.items() if wanted is not None]
     return _frame(columns), roles
 
 

@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from policyspace.data.column_choice import Columns
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.missing import Missing
 from policyspace.data.npz import read_npz, write_npz
 from policyspace.data.roles import KEY, Roles, Stored, assemble, to_frame
 from policyspace.data.vocabulary import one_vocabulary
@@ -39,10 +41,13 @@ def read(
     weights: str | None = None,
     discrete: bool | None = None,
     reference: Any = None,
+    subjects: str | None = None,
+    categorical: Sequence[str] | None = None,
+    missing: Missing = "error",
 ) -> Demonstrations:
     """Demonstrations from a file, by its suffix; a file written by `write` needs no other argument.
 
-    Without `features`, every column that plays no other role is one. Arguments come before what the file says.
+    What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come before what the file says.
     """
     path = Path(path)
     try:
@@ -52,7 +57,8 @@ def read(
         suffix = _suffix(path)
         with _translated(f"a readable {suffix} file"):
             frame, roles = _stored(_bytes(path), suffix)
-        return assemble(frame, roles, actions, features, episodes, weights, discrete, reference)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        return assemble(frame, roles, columns, discrete, reference)
     except InputError as error:
         raise _located(path, error) from error
 

@@ -1,12 +1,13 @@
 """Column roles: what a file written here says about its columns, so that reading it back needs no arguments."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from policyspace.data.column_choice import FROM_READING, Columns, choose, listed
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
@@ -34,6 +35,7 @@ class Roles:
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = None
+    subject: str | None = None
 
     @classmethod
     def of(cls, demonstrations: Demonstrations) -> Self:
@@ -49,13 +51,15 @@ class Roles:
             demonstrations.discrete,
             demonstrations.action_names,
             demonstrations.blocks,
-            demonstrations.metadata,
+            {name: value for name, value in demonstrations.metadata.items() if name not in FROM_READING},
+            subject=None if demonstrations.subjects is None else _free("subject", taken),
         )
 
     def to_json(self) -> str:
         """One line of ASCII."""
         try:
-            return json.dumps({"version": VERSION} | asdict(self))
+            said = {name: value for name, value in asdict(self).items() if name != "subject" or value is not None}
+            return json.dumps({"version": VERSION} | said)
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"metadata must be something that JSON can hold, found otherwise ({error}).") from error
 
@@ -69,9 +73,12 @@ class Roles:
         version = found.pop("version", None) if isinstance(found, dict) else None
         if isinstance(version, int) and version > VERSION:
             raise InputError(f"its policyspace header has version {version}, known is {VERSION}: update policyspace.")
+        if isinstance(found, dict):
+            found.setdefault("subject", None)  # older files do not know of subjects
         if version != VERSION or not _is_header(found):
             raise InputError("its policyspace header is damaged: remove it, or write the file again.")
         found |= {name: tuple(found[name]) for name in ("action", "features", "action_names")}
+        found["metadata"] = {name: value for name, value in found["metadata"].items() if name not in FROM_READING}
         found["blocks"] = {name: tuple(inside) for name, inside in found["blocks"].items()}
         return cls(**found)
 
@@ -81,7 +88,7 @@ Stored = tuple["polars.DataFrame", Roles | None]
 
 
 def to_frame(demonstrations: Demonstrations, roles: Roles) -> "polars.DataFrame":
-    """One column a feature, then the action (as labels if discrete), the episode and the weight."""
+    """One column a feature, then the action (as labels if discrete), the episode, the weight and the subject."""
     import polars
 
     columns: dict[str, Any] = dict(zip(roles.features, demonstrations.features.T, strict=True))
@@ -94,56 +101,65 @@ def to_frame(demonstrations: Demonstrations, roles: Roles) -> "polars.DataFrame"
         columns[roles.episode] = demonstrations.episodes
     if roles.weight is not None:
         columns[roles.weight] = demonstrations.weights
+    if roles.subject is not None:
+        columns[roles.subject] = demonstrations.subjects
     return polars.DataFrame({name: polars.Series(name, values) for name, values in columns.items()})
 
 
 def assemble(
     frame: "polars.DataFrame",
     roles: Roles | None,
-    actions: str | Sequence[str] | None = None,
-    features: Sequence[str] | None = None,
-    episodes: str | None = None,
-    weights: str | None = None,
+    columns: Columns,
     discrete: bool | None = None,
     reference: Any = None,
 ) -> Demonstrations:
     """Demonstrations from a table and what its file says about it; what the caller says comes first."""
-    given = {*_listed(actions), *_listed(features), *_listed(episodes), *_listed(weights)}
+    if roles is None and columns.actions is None:
+        names = ", ".join(f"'{name}'" for name in frame.columns)
+        raise InputError(f"say which column is the action, with actions= or --actions; the columns are {names}.")
     if roles is None:
-        if actions is None:
-            columns = ", ".join(f"'{name}'" for name in frame.columns)
-            raise InputError(f"say which column is the action, with actions= or --actions; the columns are {columns}.")
-        return Demonstrations.from_frame(frame, actions, features, episodes, weights, discrete, reference)
-    chosen = tuple(_listed(actions)) or roles.action
-    wanted = [f for f in roles.features if f not in given] if features is None else _listed(features)
-    episodes = roles.episode if episodes is None and roles.episode not in given else episodes
-    weights = roles.weight if weights is None and roles.weight not in given else weights
-    if roles.action_names is not None and chosen == roles.action and discrete in (None, roles.discrete):
-        made = _exactly(frame, roles, wanted, episodes, weights)
+        return _by_name(frame, columns, discrete, reference, {})
+    given = columns.named
+    known = {"episodes": roles.episode, "weights": roles.weight, "subjects": roles.subject}
+    kept: dict[str, Any] = {
+        word: name for word, name in known.items() if getattr(columns, word) is None and name not in given
+    }
+    kept["actions"] = tuple(listed(columns.actions)) or roles.action
+    if columns.features is None:
+        kept["features"] = [name for name in roles.features if name not in given]
+    columns = replace(columns, **kept)
+    if roles.action_names is not None and columns.actions == roles.action and discrete in (None, roles.discrete):
+        made = _exactly(frame, roles, columns)
         made = made if reference is None else made.with_reference(reference)
     else:
-        made = Demonstrations.from_frame(frame, chosen, wanted, episodes, weights, discrete, reference, roles.metadata)
-    kept = {name: tuple(f for f in inside if f in made.names) for name, inside in roles.blocks.items()}
-    return replace(made, blocks={name: inside for name, inside in kept.items() if inside} | dict(made.blocks))
+        made = _by_name(frame, columns, discrete, reference, roles.metadata)
+    inside = {name: tuple(f for f in block if f in made.names) for name, block in roles.blocks.items()}
+    return replace(made, blocks={name: block for name, block in inside.items() if block} | dict(made.blocks))
 
 
-def _exactly(
-    frame: "polars.DataFrame", roles: Roles, features: list[str], episode: str | None, weight: str | None
+def _by_name(
+    frame: "polars.DataFrame", columns: Columns, discrete: bool | None, reference: Any, metadata: Mapping[str, Any]
 ) -> Demonstrations:
+    said: dict[str, Any] = dict(vars(columns))
+    return Demonstrations.from_frame(frame, **said, discrete=discrete, reference=reference, metadata=metadata)
+
+
+def _exactly(frame: "polars.DataFrame", roles: Roles, columns: Columns) -> Demonstrations:
     """With the labels of the action as they were written, so that the reference survives."""
     assert roles.action_names is not None
-    table = Table(frame)
-    others = [name for name in (episode, weight) if name is not None]
-    columns, names, blocks = table.features(table.roles(list(roles.action), features, others))
+    choice = choose(Table(frame), columns, texts=False)
+    table = choice.table
+    values, names, blocks = table.features(choice.features)
     return Demonstrations(
-        columns,
+        values,
         _codes(table, roles) if roles.discrete else np.column_stack([table.numbers(name) for name in roles.action]),
         names,
         roles.action_names,
-        None if episode is None else table.labels(episode),
-        None if weight is None else table.numbers(weight),
+        None if columns.episodes is None else table.labels(columns.episodes),
+        None if columns.weights is None else table.numbers(columns.weights),
         blocks,
-        roles.metadata,
+        dict(roles.metadata) | choice.metadata,
+        None if columns.subjects is None else table.labels(columns.subjects),
     )
 
 
@@ -167,10 +183,6 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _listed(names: str | Sequence[str] | None) -> list[str]:
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
-
-
 def _is_header(found: Any) -> bool:
     """Are the fields there, each with the type that was written?"""
 
@@ -181,7 +193,7 @@ def _is_header(found: Any) -> bool:
         isinstance(found, dict)
         and found.keys() == Roles.__dataclass_fields__.keys()
         and all(texts(found[name]) and found[name] for name in ("action", "features", "action_names"))
-        and all(isinstance(found[name], str | None) for name in ("episode", "weight"))
+        and all(isinstance(found[name], str | None) for name in ("episode", "weight", "subject"))
         and isinstance(found["discrete"], bool)
         and isinstance(found["blocks"], dict)
         and all(texts(inside) for inside in found["blocks"].values())

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar, get_args
 from policyspace.errors import InputError, nearest
 
 RENAMED = {
-    "names": "features", "action": "actions", "episode": "episodes", "weight": "weights",
+    "names": "features", "action": "actions", "episode": "episodes", "weight": "weights", "subject": "subjects",
     "num_attempts": "attempts", "num_episodes": "episodes", "initial": "configuration",
 }  # fmt: skip
 """Words of earlier versions, which still work, and what they are called now."""

@@ -12,6 +12,8 @@ from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.firth import with_firth
 from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.fits.network_fits import NetworkLikelihood
+from policyspace.fits.no_fit import NoFit
+from policyspace.policies.any_policy import AnyPolicy
 from policyspace.policies.base import ExponentialFamily, PolicySpace
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.custom import CustomPolicy
@@ -30,7 +32,10 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
     kind = next((kind for kind in LIKELIHOODS if isinstance(space, kind)), None)
     if kind is None:
         raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
-    if kind is not CustomPolicy:
+    if kind is AnyPolicy:
+        _check_names(space, demonstrations)
+        _check_size(demonstrations)
+    elif kind is not CustomPolicy:
         _check_match(space, demonstrations)
         _check_size(demonstrations)
     likelihood = LIKELIHOODS[kind](space, demonstrations)
@@ -64,17 +69,23 @@ LIKELIHOODS: dict[Any, Callable[[Any, Demonstrations], Any]] = {
     BoltzmannLinear: _linear(BoltzmannLikelihood),
     Network: _network,
     CustomPolicy: _custom,
+    AnyPolicy: NoFit,
 }
 """The likelihood of each family: a new family is one line here."""
 
 
-def _check_match(space: PolicySpace, demonstrations: Demonstrations) -> None:
-    """The space and the data must speak of the same features and the same actions."""
+def _check_names(space: PolicySpace, demonstrations: Demonstrations) -> None:
+    """The space and the data must speak of the same features."""
     if demonstrations.names != space.feature_names:
         raise InputError(
             f"the policy space has the features {', '.join(space.feature_names)}, "
             f"the demonstrations {', '.join(demonstrations.names)}: they must be the same, in the same order."
         )
+
+
+def _check_match(space: PolicySpace, demonstrations: Demonstrations) -> None:
+    """They must speak of the same actions, too."""
+    _check_names(space, demonstrations)
     if not space.discrete:
         if demonstrations.discrete:
             raise InputError("a Gaussian policy needs numbers as actions, found labels: use the Boltzmann policy.")

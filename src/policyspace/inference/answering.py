@@ -151,6 +151,7 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
         "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
         "features": list(data.names),
         "actions": list(data.action_names),
+        "discrete": data.discrete,
         "reference_law": likelihood.law.name,
     }
 
@@ -177,10 +178,11 @@ def _warnings(
     settings: dict[str, Any],
 ) -> list[str]:
     diverging = likelihood.diverging
-    warnings = [str(dependence) for dependence in related] + likelihood.remarks()
+    warnings = [str(warning) for warning in data.metadata.get("warnings", ())]
+    warnings += [str(dependence) for dependence in related] + likelihood.remarks()
     if settings.get("withheld"):
         warnings.append(f"no χ² verdict is given: {settings['withheld']}.")
-    if data.looks_discrete:
+    if data.looks_discrete and space.num_parameters:
         warnings.append(
             "the action takes only a few whole values: if they are choices rather than amounts, use the Boltzmann policy "
             "(--policy boltzmann)."
@@ -201,7 +203,7 @@ def _warnings(
         )
     if not likelihood.full.converged:
         warnings.append("the full fit did not converge: read the numbers with care.")
-    if not data.discrete:
+    if not data.discrete and space.num_parameters:
         warnings.extend(_piled_up(data))
     if data.discrete and likelihood.total_weight < 5 * space.num_parameters:
         warnings.append(

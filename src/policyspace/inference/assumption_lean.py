@@ -38,6 +38,11 @@ class AssumptionLean(SupportTest):
                 "the test 'lean' asks which features are used, found groups of single parameters, hidden units or outputs: "
                 "use the groups 'feature', or another test."
             )
+        if space.fixed.any():
+            raise InputError(
+                "the test 'lean' asks whether a feature is used at all, found fixed values other than zero: leave them out, "
+                "or use another test."
+            )
         self.space = space
         self._numbers = [number for number, inside in columns.items() if inside]
         self._index = {number: position for position, number in enumerate(self._numbers)}

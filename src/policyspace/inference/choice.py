@@ -1,16 +1,19 @@
 """Which test: the one that is asked for, or the one that holds for this space on this data."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
 from policyspace.fits.base import Likelihood
 from policyspace.fits.firth import with_firth
+from policyspace.fits.no_fit import NoFit
 from policyspace.inference.assumption_lean import AssumptionLean
 from policyspace.inference.base import SupportTest
 from policyspace.inference.bootstrap import Bootstrap
 from policyspace.inference.eprocess import EProcess
+from policyspace.inference.lean.dependence import Unitwise
 from policyspace.inference.mixture import Mixture
 from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.universal import Universal
@@ -18,16 +21,31 @@ from policyspace.inference.wilks import WilksTest
 
 TestName = Literal["auto", "wilks", "firth", "lean", "bootstrap", "universal", "eprocess", "mixture"]
 
-TESTS: dict[str, Callable[[Any, Demonstrations, float, int], SupportTest]] = {
-    "wilks": lambda likelihood, data, level, seed: WilksTest(likelihood),
-    "firth": lambda likelihood, data, level, seed: WilksTest(with_firth(likelihood)),
-    "lean": lambda likelihood, data, level, seed: AssumptionLean(likelihood.space, data, level, seed),
-    "bootstrap": Bootstrap,
-    "universal": Universal,
-    "eprocess": EProcess,
-    "mixture": Mixture,
+DEPENDENCE = get_args(Unitwise)
+"""What the test 'lean' may take as independent of each other: what it finds, rows, or episodes and subjects."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a test is told beside its likelihood and data."""
+
+    level: float
+    seed: int = 0
+    dependence: Unitwise = "auto"
+
+
+TESTS: dict[str, Callable[[Any, Demonstrations, Settings], SupportTest]] = {
+    "wilks": lambda likelihood, data, told: WilksTest(likelihood),
+    "firth": lambda likelihood, data, told: WilksTest(with_firth(likelihood)),
+    "lean": lambda likelihood, data, told: AssumptionLean(
+        likelihood.space, data, told.level, told.seed, told.dependence
+    ),
+    "bootstrap": lambda likelihood, data, told: Bootstrap(likelihood, data, told.level, told.seed),
+    "universal": lambda likelihood, data, told: Universal(likelihood, data, told.level, told.seed),
+    "eprocess": lambda likelihood, data, told: EProcess(likelihood, data, told.level, told.seed),
+    "mixture": lambda likelihood, data, told: Mixture(likelihood, data, told.level, told.seed),
 }
-"""Every test of supports, from a likelihood, its data, the level and a seed: a new test is one line here."""
+"""Every test of supports, from a likelihood, its data and what it is told: a new test is one line here."""
 
 FEW = 5
 """Pairs a parameter below which the χ² law is too liberal for discrete actions."""
@@ -41,9 +59,16 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
     names = get_args(TestName)
     if test not in names:
         raise InputError(f"unknown test '{test}': {nearest(test, names)}")
+    if isinstance(likelihood, NoFit) and test not in ("auto", "lean"):
+        raise InputError(
+            f"the policy 'any' is tested without a model, by the test 'lean', found '{test}': leave it out."
+        )
     if test != "auto":
         return test, "as asked for"
-    about_features = likelihood.space.group_columns() is not None and data.weights is None
+    if isinstance(likelihood, NoFit):
+        return "lean", "no policy model is assumed"
+    space = likelihood.space
+    about_features = space.group_columns() is not None and data.weights is None and not space.fixed.any()
     if likelihood.design is None and about_features:
         return "lean", "the weights of a network have no χ² law, and whether an input is used can be asked without them"
     if likelihood.design is None and not likelihood.identifiable:
@@ -70,7 +95,24 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
 
 
 def support_test(
-    test: str, likelihood: Likelihood, data: Demonstrations, significance: float, seed: int = 0
+    test: str,
+    likelihood: Likelihood,
+    data: Demonstrations,
+    significance: float,
+    seed: int = 0,
+    dependence: Unitwise = "auto",
 ) -> SupportTest:
-    """The test by its name."""
-    return TESTS[test](likelihood, data, significance, seed)
+    """The test by its name; only that named 'lean' takes what is independent of each other."""
+    if dependence not in DEPENDENCE:
+        raise InputError(f"unknown dependence '{dependence}': {nearest(str(dependence), DEPENDENCE)}")
+    if dependence != "auto" and test != "lean":
+        raise InputError(
+            f"what is independent can be said to the test 'lean' alone, found dependence '{dependence}' for the test "
+            f"'{test}': ask for the test 'lean' (--test lean), or leave the dependence out."
+        )
+    if dependence == "episodes" and data.episodes is None and data.subjects is None:
+        raise InputError(
+            "the dependence 'episodes' needs to know them: name the column of the episodes (--episodes) or of the "
+            "subjects (--subjects)."
+        )
+    return TESTS[test](likelihood, data, Settings(significance, seed, dependence))

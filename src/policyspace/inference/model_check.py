@@ -161,7 +161,7 @@ def _held_out_gain(left: Residuals) -> float:
     if len(left.values) < 40 or not left.values[rows].std(axis=0).all():
         return 0.0
     episodes = None if left.clusters is None else left.clusters[rows]
-    family = choose_family(checked_rows(left.features[rows], left.values[rows], None, episodes, None, None), 0)
+    family = choose_family(checked_rows(left.features[rows], left.values[rows], None, episodes, None, None), (), 0)
     return max(0.0, 1.0 - min(family.errors.values()))
 
 

@@ -7,26 +7,30 @@ from typing import Any, Literal, Union, final
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
+from policyspace.policies.any_policy import AnyPolicy
 from policyspace.policies.base import PolicySpace, recorded_policy
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.network import Activation, BoltzmannNetwork, GaussianNetwork, NetworkGroups
 
-PolicyName = Literal["gaussian", "boltzmann", "network"]
+PolicyName = Literal["gaussian", "boltzmann", "network", "any"]
 Policy = Union[PolicyName, PolicySpace, "PolicySpec", None]
 
 POLICIES: dict[str, tuple[type[PolicySpace], ...]] = {
     "gaussian": (GaussianLinear,),
     "boltzmann": (BoltzmannLinear,),
     "network": (GaussianNetwork, BoltzmannNetwork),
+    "any": (AnyPolicy,),
 }
-"""The policies that have a name, each with its spaces for continuous and for discrete actions."""
+"""The policies that have a name, each with its spaces for continuous and for discrete actions; 'any' is no model."""
 
 NOT_FOR = {
     "hidden": "hidden layers belong to the policy 'network', found {found}: leave them out, or ask for a network.",
     "activation": "an activation belongs to the policy 'network', found {found}: leave it out, or ask for a network.",
-    "covariance": "a covariance belongs to the Gaussian policies, found {found} for discrete actions: leave it out.",
-    "intercept": "an intercept belongs to linear policies, found {found}, whose biases are always free: leave it out.",
+    "covariance": "a covariance belongs to the Gaussian policies, found {found} for these actions: leave it out.",
+    "intercept": "an intercept belongs to linear policies, found {found}, which has none or whose biases are always free: "
+    "leave it out.",
+    "fixed": "fixed values belong to parameters, found {found}, which has none: leave them out.",
 }
 """What is said where a word does not fit the policy."""
 
