@@ -16,7 +16,7 @@ MOST_COLUMNS = 480
 MOST_ROWS = 60_000
 """Families are compared on so many rows at most."""
 
-ROWS_FOR_INPUTS = 25
+ROWS_FOR_INPUTS = 60
 """Rows a column that a family needs to be chosen for the sake of the inputs."""
 
 MOST_SAMPLED = 6

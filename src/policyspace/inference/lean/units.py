@@ -22,8 +22,9 @@ HARMLESS = 1.25
 MOST_LEFT = 1.06
 """Clusters must hold all but this factor of the inflation."""
 
-MOST_LAG = 400
+FEWEST_LAGS, MOST_LAG = 5, 400
 FADED = 0.03
+"""Autocorrelations are followed until they are smaller than this, at these lags."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def autocorrelations(
         total = np.einsum("ij,ij->j", series[lag:] * same[:, None], series[:-lag])
         found.append(total / count / power)
         pairs.append(count)
-        if until_faded and np.abs(found[-1]).max() < FADED and lag >= 5:
+        if until_faded and np.abs(found[-1]).max() < FADED and lag >= FEWEST_LAGS:
             break
     return np.array(found).reshape(-1, series.shape[1]), np.array(pairs, dtype=float)
 
@@ -149,6 +150,8 @@ class Dependence:
 
     of_input: np.ndarray
     joint: np.ndarray
+    faded: int
+    """Lags until the actions' autocorrelations have faded for the first time."""
     error: float
     """Standard error of the inflation if the actions were independent."""
 
@@ -158,7 +161,9 @@ class Dependence:
         of_input, pairs = autocorrelations(tested, episode, most_lag)
         of_action, _ = autocorrelations(residuals, episode, len(of_input), until_faded=False)
         error = 2 * np.sqrt(np.sum(of_input**2 / pairs[:, None], axis=0)).max(initial=0.0)
-        return cls(of_input, of_input[:, :, None] * of_action[:, None, :], float(error))
+        joint = of_input[:, :, None] * of_action[:, None, :]
+        faded = np.flatnonzero(np.abs(of_action).max(axis=1)[FEWEST_LAGS - 1 :] < FADED)
+        return cls(of_input, joint, FEWEST_LAGS + int(faded[0]) if len(faded) else len(joint), float(error))
 
     def reach(self, length: float) -> float:
         """How many rows the inputs take to change, within clusters of this length."""
@@ -168,7 +173,10 @@ class Dependence:
 
     def inflation(self, length: float) -> float:
         """The variance of a cluster's score against that of as many independent rows, for the worst input and action."""
-        return float((1 + 2 * np.einsum("l,lck->ck", self._taper(length), self.joint)).max(initial=1.0))
+        parts = self._taper(length)[:, None, None] * self.joint
+        # Beyond the first lags noise may cancel what they show, and weak persistence may add to it: the larger counts.
+        sums = np.stack([parts.sum(axis=0), parts[: self.faded].sum(axis=0)])
+        return float((1 + 2 * sums).max(initial=1.0))
 
     def _taper(self, length: float) -> np.ndarray:
         return np.maximum(1 - np.arange(1, len(self.of_input) + 1) / length, 0.0)
