@@ -99,7 +99,8 @@ class AssumptionLean(SupportTest):
         if failed and not diagnosis.greedy:
             words = next(r.note for r in results.values() if not r.promise)
         enough = Assumption("independent units", not failed or diagnosis.greedy, diagnosis.lag_one, words)
-        chance = Assumption("decisions with chance", not diagnosis.greedy, diagnosis.explained, diagnosis.sentence())
+        without_chance = diagnosis.greedy or diagnosis.doubtful
+        chance = Assumption("decisions with chance", not without_chance, diagnosis.explained, diagnosis.sentence())
         return [enough, chance]
 
     def note(self) -> str:

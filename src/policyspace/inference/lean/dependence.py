@@ -20,6 +20,11 @@ MOST_ROWS = 60_000
 NEARLY_ALL = 0.9
 GREEDY_CORRELATION = 0.15
 GREEDY_ACCURACY = 0.97
+CERTAIN = 0.995
+"""Labels whose surest half is predicted so well, whatever the correlation, may follow without chance."""
+
+MISFIT_ACCURACY, MISFIT_CORRELATION = 0.94, 0.3
+"""Labels that are predicted this well while what is left still correlates this much: misfit rather than chance."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,9 @@ class Diagnosis:
     sure_accuracy: float
     """Labels: how often the fitted label is right in the half of the rows where it is surest; 0 for other actions."""
     greedy: bool
-    """Labels follow nearly without chance from the inputs: scores are then made of misfit, and no promise is made."""
+    """Labels follow nearly without chance from the inputs: scores are then made of misfit, and nothing is tested."""
+    doubtful: bool = False
+    """Labels may follow without chance: tests are made, but nothing is promised of them."""
 
     def sentence(self) -> str:
         """The numbers in words."""
@@ -43,6 +50,11 @@ class Diagnosis:
         if self.greedy:
             said += (
                 f"; the surest half of the labels is predicted {self.sure_accuracy:.0%} right: an agent that takes its best "
+                "action without chance, for which this test makes no promise"
+            )
+        elif self.doubtful:
+            said += (
+                f"; the surest half of the labels is predicted {self.sure_accuracy:.1%} right: the agent may take its best "
                 "action without chance, for which this test makes no promise"
             )
         elif self.explained > NEARLY_ALL and self.lag_one > 0.5:
@@ -142,4 +154,5 @@ def _diagnose(scorer: Scorer, used: np.ndarray, residuals: np.ndarray) -> Diagno
         right = seen.argmax(axis=1) == guess.argmax(axis=1)
         accuracy = float(right[margin >= np.median(margin)].mean())
     greedy = rows.discrete and accuracy > GREEDY_ACCURACY and lag_one > GREEDY_CORRELATION
-    return Diagnosis(explained, lag_one, accuracy, greedy)
+    misfit = accuracy > MISFIT_ACCURACY and lag_one > MISFIT_CORRELATION
+    return Diagnosis(explained, lag_one, accuracy, greedy, rows.discrete and (accuracy > CERTAIN or misfit))
