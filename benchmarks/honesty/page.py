@@ -6,9 +6,12 @@ import numpy as np
 
 from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.runs import SIGNIFICANCE, Run
-from policyspace.experiments.rates import Rate, Share
+from policyspace.report.estimates import Rate
 
-HEAD = "| agent | test | runs | any false (95 %) | used inputs found | promise stated | no answer | CPU s a run |"
+HEAD = (
+    "| agent | test | runs | false in spite of a promise (95 %) | any false | used inputs found | promise stated | no answer "
+    "| CPU s a run |"
+)
 LISTED = 3  # powers are listed one by one up to so many used inputs
 
 
@@ -19,17 +22,19 @@ def page(runs: Sequence[Run], command: str) -> str:
     lines = [
         "# How often each test is wrong, on agents that break its assumptions",
         "",
-        "`any false` is the share of logs in which an input was called controlled that the agent does not use; nominal "
-        f"{SIGNIFICANCE:g}, Holm over inputs. Bold: surely more often than that (the exact 95 % interval lies above it). "
-        "`promise stated`: the share of logs in which the answer came with a bound on its error. `no answer` counts as "
-        "nothing found. `statsmodels`: OLS or MNLogit, Wald tests clustered by subject or episode where there are any.",
+        "`false in spite of a promise` is the share of logs in which an input was said to be used that the agent does not "
+        f"use, and the answer came with a bound on that; nominal {SIGNIFICANCE:g}, Holm over inputs. Bold: surely more often "
+        "than that (the exact 95 % interval lies above it). `any false` counts answers without a promise too. `promise "
+        "stated`: the share of logs whose answer came with one; statsmodels states its p-values whenever it has any. `no "
+        "answer` counts as nothing found. `statsmodels`: OLS or MNLogit, Wald tests clustered by subject or episode where "
+        "there are any.",
         "",
         f"Seeds {min(seeds)} to {max(seeds)}. Remade by `{command}`.",
         "",
         *(f"- **{cell}**: {SCENARIOS[cell](0).words}" for cell in cells),
         "",
         HEAD,
-        "|---" * HEAD.count(" | ") + "|---|",
+        "|---" * (HEAD.count("|") - 1) + "|",
     ]
     for cell in cells:
         own = [run for run in runs if run.cell == cell]
@@ -40,12 +45,17 @@ def page(runs: Sequence[Run], command: str) -> str:
 
 def _row(cell: str, column: str, runs: list[Run]) -> str:
     n = len(runs)
-    rate = Rate(sum(run.any_false for run in runs), n, column, SIGNIFICANCE)
+    rate = Rate(sum(run.any_false and run.promised for run in runs), n, column, SIGNIFICANCE)
     error = f"**{rate.words}**" if rate.verdict == "too often" else rate.words
-    promised = Share(sum(run.promised for run in runs), n).value
-    refused = Share(sum(bool(run.refused) for run in runs), n).value
-    seconds = float(np.mean([run.seconds for run in runs]))
-    return f"| {cell} | {column} | {n} | {error} | {_power(runs)} | {promised:.2f} | {refused:.2f} | {seconds:.3f} |"
+    false, promised, refused = (sum(kind) / n for kind in zip(*map(_counts, runs), strict=True))
+    seconds = sum(run.seconds for run in runs) / n
+    found = f"{error} | {false:.3f} | {_power(runs)}"
+    return f"| {cell} | {column} | {n} | {found} | {promised:.2f} | {refused:.2f} | {seconds:.3f} |"
+
+
+def _counts(run: Run) -> tuple[bool, bool, bool]:
+    """Whether anything was false, promised, refused."""
+    return run.any_false, run.promised, bool(run.refused)
 
 
 def _power(runs: list[Run]) -> str:

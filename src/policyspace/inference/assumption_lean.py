@@ -105,9 +105,18 @@ class AssumptionLean(SupportTest):
 
     def note(self) -> str:
         """Which regressions, which units."""
-        reasons = list(dict.fromkeys(f"{r.unit}: {r.note}" for r in self._one_out.values() if r.note))
-        units = f"; units are {'; '.join(reasons[:3])}" if reasons else ""
-        return f"assumption-lean test, no policy model; {self.core.family.sentence()}{units}"
+        family, by_unit = self.core.family, dict[str, list[str]]()
+        for number, result in self._one_out.items():
+            if result.num_clusters:
+                by_unit.setdefault(f"{result.num_clusters} {result.unit}", []).append(self.space.groups[number].name)
+        units = " and ".join(f"{unit} for {', '.join(names)}" for unit, names in by_unit.items())
+        if len(by_unit) == 1:
+            units = next(iter(by_unit))
+        few = "; few rows against inputs: the regressions stay simple" if family.limited else ""
+        regressions = f"regressions are {family.name} ({family.basis.width} columns), chosen by cross-validation"
+        return f"assumption-lean test, no policy model; {regressions}{few}" + (
+            f"; its units are {units}" if units else ""
+        )
 
 
 def _as_test(support: Support, result: LeanResult, p_value: float) -> Test:

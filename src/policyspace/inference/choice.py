@@ -47,7 +47,7 @@ TESTS: dict[str, Callable[[Any, Demonstrations, Settings], SupportTest]] = {
 }
 """Every test of supports, from a likelihood, its data and what it is told: a new test is one line here."""
 
-FEW = 5
+FEW = 10
 """Pairs a parameter below which the χ² law is too liberal for discrete actions."""
 
 

@@ -21,7 +21,9 @@ def effect_of(scorer: Scorer, kept: list[int], tested: list[int]) -> float:
     table = basis.columns(rows.inputs[used])
     replaced = rows.inputs[used].copy()
     replaced[:, tested] = table @ guess
-    change = (table - basis.columns(replaced)) @ everything
+    # A guess may lie where no state ever was: no action beyond those that were seen is expected there.
+    least, most = rows.actions.min(axis=0), rows.actions.max(axis=0)
+    change = np.clip(table @ everything, least, most) - np.clip(basis.columns(replaced) @ everything, least, most)
     if not rows.discrete:
         return float(np.abs(change).mean())
     change = change * rows.label_spread
