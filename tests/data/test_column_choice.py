@@ -168,6 +168,16 @@ def test_numbers_of_a_category_type_or_declared_are_one_hot_in_the_order_of_the_
     np.testing.assert_array_equal(data.features, np.column_stack([SPEED, one_hot(GEAR, [1, 2])]))
 
 
+def test_categories_of_other_types_do_not_matter_where_they_name_episodes_or_miss_a_number():
+    days = pandas.Categorical(pandas.to_datetime(["2024-01-01"] * 30 + ["2024-01-02"] * 30))
+    frame = pandas.DataFrame({"speed": SPEED, "move": MOVE, "day": days})
+    assert made(frame, episodes="day").episodes.tolist() == [0] * 30 + [1] * 30
+    assert made(frame, features=["speed"]).names == ("speed",)
+    gear = pyarrow.array([np.nan, *GEAR[1:].astype(float)], from_pandas=False).dictionary_encode()
+    with pytest.raises(InputError, match="'gear' must be complete, found a missing value in row 1"):
+        made(pyarrow.table({"speed": SPEED, "move": MOVE, "gear": gear}))
+
+
 def test_whole_numbers_and_truths_stay_numbers_unless_declared():
     data = made(table(gear=GEAR, open=SPEED > 1))
     assert (data.names, data.blocks) == (("speed", "gear", "open"), {})
