@@ -59,6 +59,18 @@ def test_a_clock_is_left_out_only_where_it_never_begins_again(name):
     assert not is_bookkeeping(polars.Series(name, np.arange(N) % 20))
 
 
+@pytest.mark.parametrize("kind", ["list", "object", "null"])
+@pytest.mark.parametrize("name", ["t", "thing"])
+def test_columns_of_types_without_order_are_refused_in_a_sentence(name, kind):
+    odd = {
+        "list": polars.Series(name, [[1, 2]] * N),
+        "object": polars.Series(name, [object() for _ in range(N)], dtype=polars.Object),
+        "null": polars.Series(name, [None] * N),
+    }
+    with pytest.raises(InputError, match=f"column '{name}' must be"):
+        made(table().with_columns(odd[kind]))
+
+
 def test_a_file_written_here_keeps_features_of_such_names(tmp_path):
     data = Demonstrations.from_arrays(np.column_stack([SPEED, np.arange(N)]), MOVE, ["reward", "step"])
     write(data, tmp_path / "log.csv")
