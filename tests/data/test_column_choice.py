@@ -59,6 +59,18 @@ def test_a_clock_is_left_out_only_where_it_never_begins_again(name):
     assert not is_bookkeeping(polars.Series(name, np.arange(N) % 20))
 
 
+@pytest.mark.parametrize("kind", ["list", "object", "null"])
+@pytest.mark.parametrize("name", ["t", "thing"])
+def test_columns_of_types_without_order_are_refused_in_a_sentence(name, kind):
+    odd = {
+        "list": polars.Series(name, [[1, 2]] * N),
+        "object": polars.Series(name, [object() for _ in range(N)], dtype=polars.Object),
+        "null": polars.Series(name, [None] * N),
+    }
+    with pytest.raises(InputError, match=f"column '{name}' must be"):
+        made(table().with_columns(odd[kind]))
+
+
 def test_a_file_written_here_keeps_features_of_such_names(tmp_path):
     data = Demonstrations.from_arrays(np.column_stack([SPEED, np.arange(N)]), MOVE, ["reward", "step"])
     write(data, tmp_path / "log.csv")
@@ -166,6 +178,16 @@ def test_numbers_of_a_category_type_or_declared_are_one_hot_in_the_order_of_the_
     data = made(frame, **words)
     assert data.blocks == {"gear": ("gear=1", "gear=2")}
     np.testing.assert_array_equal(data.features, np.column_stack([SPEED, one_hot(GEAR, [1, 2])]))
+
+
+def test_categories_of_other_types_do_not_matter_where_they_name_episodes_or_miss_a_number():
+    days = pandas.Categorical(pandas.to_datetime(["2024-01-01"] * 30 + ["2024-01-02"] * 30))
+    frame = pandas.DataFrame({"speed": SPEED, "move": MOVE, "day": days})
+    assert made(frame, episodes="day").episodes.tolist() == [0] * 30 + [1] * 30
+    assert made(frame, features=["speed"]).names == ("speed",)
+    gear = pyarrow.array([np.nan, *GEAR[1:].astype(float)], from_pandas=False).dictionary_encode()
+    with pytest.raises(InputError, match="'gear' must be complete, found a missing value in row 1"):
+        made(pyarrow.table({"speed": SPEED, "move": MOVE, "gear": gear}))
 
 
 def test_whole_numbers_and_truths_stay_numbers_unless_declared():

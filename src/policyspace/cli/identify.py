@@ -85,12 +85,8 @@ def identify(
         raise InputError(f"--seed must be 0 or more, found {seed}.")
     options.check_targets(plot, json)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
-    others |= {
-        "--dependence": dependence != "auto",
-        "--correction": correction != "holm",
-        "--json": json is not None,
-        "--plot": plot is not None,
-    }
+    others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
+    others |= {"--json": json is not None, "--plot": plot is not None}
     _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
     if follow:
         from policyspace.cli.follow import show_stream

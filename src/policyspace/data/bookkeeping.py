@@ -33,7 +33,7 @@ def is_bookkeeping(series: "polars.Series") -> bool:
 
 def looks_like_episodes(series: "polars.Series") -> bool:
     """Does it hold each of its values through one long run, or count runs up, perhaps beginning again at the first?"""
-    if series.dtype.is_nested() or series.dtype == _boolean() or series.null_count() or len(series) < 3 * LONG_RUN:
+    if not _orders(series) or len(series) < 3 * LONG_RUN:
         return False
     runs = series.rle().struct.field("value")
     if len(runs) * LONG_RUN > len(series) or series.n_unique() < 3:
@@ -51,10 +51,11 @@ def _numbers_rows(series: "polars.Series") -> bool:
 
 
 def _grows(series: "polars.Series") -> bool:
-    return len(series) > 1 and not series.null_count() and bool((series[1:] > series[:-1]).all())
+    return _orders(series) and len(series) > 1 and bool((series[1:] > series[:-1]).all())
 
 
-def _boolean() -> "type[polars.DataType]":
+def _orders(series: "polars.Series") -> bool:
+    """Is it complete, and of a type with an order that tells more than two values apart?"""
     import polars
 
-    return polars.Boolean
+    return not (series.null_count() or series.dtype.is_nested() or series.dtype in (polars.Boolean, polars.Object))

@@ -126,7 +126,8 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
         raise InputError(f"a column must hold one type, found a mixture ({error}): convert it first.") from error
     assert isinstance(made, polars.DataFrame)
     made.columns = names  # an empty name is a name, which polars replaces
-    return Table(made).with_categories([name for name, yes in zip(names, categorical, strict=True) if yes]).frame
+    numbers = [name for name, yes in zip(names, categorical, strict=True) if yes and made[name].dtype.is_numeric()]
+    return Table(made).with_categories(numbers).frame
 
 
 def _without_texts_for_nothing(frame: Any) -> Any:
@@ -147,7 +148,7 @@ def _as_categories(series: "polars.Series") -> "polars.Series":
         raise InputError(
             f"categories must be numbers or text, found the type {series.dtype} in column '{series.name}'."
         )
-    if series.dtype.is_float() and (series.is_null() | (series == series.round())).all():
+    if series.dtype.is_float() and (series.is_null() | (series.is_finite() & (series == series.round()))).all():
         series = series.cast(polars.Int64)
     return series.cast(polars.String).str.strip_chars().cast(polars.Categorical)
 
