@@ -1,6 +1,6 @@
 """From data to answer: `identify` in one call, `simplified` and `combinatorial` for a space and its demonstrations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Literal, TypedDict, Unpack
@@ -19,7 +19,7 @@ from policyspace.inference.answering import answer_of
 from policyspace.inference.choice import TestName, choose, support_test
 from policyspace.inference.corrections import CORRECTIONS, Correction
 from policyspace.inference.lean.dependence import Unitwise
-from policyspace.inference.model_check import check_model
+from policyspace.inference.model_check import ModelCheck, check_model, unchecked
 from policyspace.inference.rules import all_supports, one_at_a_time, unless_withheld
 from policyspace.policies import PolicySpace
 from policyspace.policies.network import NetworkGroups
@@ -133,12 +133,16 @@ def simplified(
     test: TestName = "auto",
     seed: int = 0,
     dependence: Unitwise = "auto",
+    checked: bool = True,
 ) -> Identification:
-    """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni."""
+    """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni.
+
+    Unless `checked`, the agent is taken to be one of the space, and the data are not asked whether they contradict that.
+    """
     _check_settings("simplified", significance, correction)
     with single_threaded_blas():
         likelihood = likelihood_of(space, demonstrations, firth)
-    return simplified_by(likelihood, demonstrations, significance, correction, test, seed, dependence)
+    return simplified_by(likelihood, demonstrations, significance, correction, test, seed, dependence, checked)
 
 
 @single_threaded_blas()
@@ -150,9 +154,10 @@ def simplified_by(
     test: TestName = "auto",
     seed: int = 0,
     dependence: Unitwise = "auto",
+    checked: bool = True,
 ) -> Identification:
     """Rule 2 from a likelihood that is already made."""
-    check = cache(lambda: check_model(likelihood, demonstrations))
+    check = _check_of(likelihood, demonstrations, checked)
     name, reason = choose(_fixed_by_penalty(test, likelihood.penalised), likelihood, demonstrations, check)
     likelihood = with_firth(likelihood) if name == "firth" else likelihood
     decider = support_test(name, likelihood, demonstrations, significance, seed, dependence)
@@ -171,11 +176,12 @@ def combinatorial(
     test: TestName = "auto",
     seed: int = 0,
     dependence: Unitwise = "auto",
+    checked: bool = True,
 ) -> Identification:
     """Rule 1: all minimal supports, by closed testing or, with `paper_rule`, at δ/2^d with a check of the children."""
     _check_settings("combinatorial", significance, "holm")
     likelihood = likelihood_of(space, demonstrations, firth)
-    check = cache(lambda: check_model(likelihood, demonstrations))
+    check = _check_of(likelihood, demonstrations, checked)
     if paper_rule and test == "auto" and not firth:
         test = "wilks"
     name, reason = choose(_fixed_by_penalty(test, firth), likelihood, demonstrations, check)
@@ -187,6 +193,13 @@ def combinatorial(
     correction = "Bonferroni over all supports" if paper_rule else "closed testing"
     settings = {"rule": "combinatorial", "significance": significance, "correction": correction, "test_reason": reason}
     return answer_of(demonstrations, likelihood, decider, verdicts, check(), settings)
+
+
+def _check_of(likelihood: Likelihood, demonstrations: Demonstrations, checked: bool) -> Callable[[], ModelCheck]:
+    """The check of what the policy space assumes, made at most once."""
+    if not checked:
+        return lambda: unchecked("the agent is taken to be one of the policy space")
+    return cache(lambda: check_model(likelihood, demonstrations))
 
 
 def _fixed_by_penalty(test: str, firth: bool) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import polars
 import pytest
 
+from policyspace import identify
 from policyspace.cli import main
 
 N = 400
@@ -105,7 +106,9 @@ def test_missing_values_are_an_error_or_dropped(run):
 def test_subjects_are_what_the_lean_test_takes_as_independent(option, run):
     made = answer(run("log.csv", *FORCED, option, "who", "--test", "lean", "--json", "-"))
     assert made["dependence"] == "subjects"
-    assert made["core"] == ["obs_x"]
+    direct = identify(np.column_stack([X, Y]), FORCE, test="lean", subjects=np.array(LOG["who"]))
+    assert [test["p_value"] for test in made["tests"]] == [test.p_value for test in direct.tests]
+    assert "obs_x" in made["core"]
 
 
 @pytest.mark.parametrize("name", ["plan", "theory"])

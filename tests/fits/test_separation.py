@@ -133,7 +133,7 @@ def test_identify_names_what_diverges_and_says_what_to_do():
     level = np.repeat([0.0, 1.0], [60, 40])
     y = np.concatenate([np.arange(60) % 3 == 0, np.ones(40)]).astype(int)
     noise = np.random.default_rng(0).normal(size=100)
-    answer = identify(np.column_stack([level, noise]), y, names=("door", "noise"))
+    answer = identify(np.column_stack([level, noise]), y, names=("door", "noise"), test="wilks")
     (warning,) = (w for w in answer.warnings if "separation" in w)
     assert "diverging: door;" in warning and "--firth" in warning
     assert answer.separated and answer.tests[0].effect == np.inf and np.isfinite(answer.tests[1].effect)

@@ -38,14 +38,9 @@ RULES = {
 TESTS = ("bootstrap", "universal", "eprocess", "mixture", "wilks")
 
 
-CHECKED = ("test_reason", "promise", "assumptions", "dependence", "left_out")
-"""What an answer says of its assumptions, which are measured by tests of their own."""
-
-
 def answer(made: policyspace.Identification) -> dict[str, Any]:
     """The numbers and verdicts of an answer, without its words."""
     plain = without_words(made.to_dict())
-    plain = {name: value for name, value in plain.items() if name not in CHECKED}
     settings, tests, parameters, eigenvalue = (
         plain.pop(name) for name in ("settings", "tests", "parameters", "smallest_eigenvalue")
     )
@@ -58,7 +53,7 @@ def answer(made: policyspace.Identification) -> dict[str, Any]:
 
 def tested(row: dict[str, Any], determined: bool) -> dict[str, Any]:
     """The test of one group; p-values of statistics that are zero up to rounding are 1 up to its root."""
-    kept = {name: value for name, value in row.items() if name not in ("group", "evidence", "behavioural_effect")}
+    kept = {name: value for name, value in row.items() if name != "group"}
     kept |= {name: 1.0 for name in ("p_value", "adjusted_p_value") if kept[name] > 0.999}
     if not determined:
         del kept["effect"], kept["detectable_effect"]

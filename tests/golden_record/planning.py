@@ -69,6 +69,8 @@ def commands(command: str, arguments: tuple[str, ...], folder: Path) -> dict[str
     file, out = folder / "log.csv", folder / "out.json"
     data.frame(discrete="labels" in arguments).write_csv(file)
     more = [a for a in arguments if a != "labels"]
+    if command == "identify" and "--firth" not in arguments:
+        more += ["--test", "wilks"]  # which test is chosen is tested elsewhere
     run(command, file, "--action", "action", "--episode", "run", "--json", out, *more)
     written = json.loads(out.read_text(encoding="utf-8"))
     settings = {"settings": sorted(written["settings"])} if "settings" in written else {}

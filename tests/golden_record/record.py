@@ -10,6 +10,10 @@ import numpy as np
 FOLDER = Path(__file__).parent / "records"
 DIGITS = 9
 WORDS = ("answer", "warnings", "version", "told_at")
+CHECKED = ("test_reason", "promise", "assumptions", "dependence", "left_out")
+"""What an answer says of its assumptions, which are measured by tests of their own."""
+MEASURED = ("evidence", "behavioural_effect")
+"""What it says of a group beside its p-value, which is measured by tests of its own too."""
 
 
 def plain(value: Any) -> Any:
@@ -27,7 +31,10 @@ def plain(value: Any) -> Any:
 
 def without_words(value: Any) -> Any:
     """What a file says in numbers and names: sentences may be worded anew, times and versions differ."""
-    return without(value, WORDS)
+    if isinstance(value, dict):
+        kept = {name: inside for name, inside in value.items() if name not in WORDS + CHECKED}
+        return {n: without(v, WORDS + MEASURED) if n == "tests" else without_words(v) for n, v in kept.items()}
+    return [without_words(inside) for inside in value] if isinstance(value, list | tuple) else value
 
 
 def without(value: Any, names: tuple[str, ...]) -> Any:

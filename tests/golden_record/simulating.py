@@ -77,10 +77,12 @@ def configured(name: str, settings: dict[str, Any], always: bool, folder: Path) 
 
 def _round(told: Any) -> dict[str, Any]:
     names = ("number", "configuration", "num_episodes", "significance", "fell", "selected", "undecided")
-    numbers = ("design", "units", "objective", "gain", "cost", "effective_sample_size", "largest_weight")
+    numbers = ("objective", "gain", "cost", "effective_sample_size", "largest_weight")
+    stored = told.to_dict()
+    reasons = {name: told.reasons[name] for name in numbers} if told.design else {}
     return {
-        **{name: getattr(told, name) for name in (*names, "supports", "total_episodes")},
-        "proposal": None if told.proposal is None else {name: getattr(told.proposal, name) for name in numbers},
+        **{name: stored[name] for name in (*names, "supports", "total_episodes")},
+        "proposal": {"design": told.design, "units": told.asked_for} | reasons if told.design else None,
         "answer": None if told.identification is None else answer(told.identification),
     }
 

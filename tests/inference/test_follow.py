@@ -201,10 +201,11 @@ def test_the_command_tests_networks(tmp_path):
     rows = [f"{i // 10},{u},{v},{w}\n" for i, ((u, v), w) in enumerate(zip(x, a, strict=True))]
     path.write_text("episode,near,far,action\n" + "".join(rows))
     arguments = ["identify", str(path), "--action", "action", "--episode", "episode", "--policy", "network"]
-    result = CliRunner().invoke(app, [*arguments, "--hidden", "3", "--covariance", "0.09", "--json", "-"])
-    assert result.exit_code == 0, result.output
-    answer = json.loads(result.output)
-    assert answer["supports"] == [["near"]]
-    assert answer["settings"]["test"] == "universal" and answer["settings"]["hidden"] == [3]
+    for named, chosen in (((), "lean"), (("--test", "universal"), "universal")):
+        result = CliRunner().invoke(app, [*arguments, "--hidden", "3", "--covariance", "0.09", *named, "--json", "-"])
+        assert result.exit_code == 0, result.output
+        answer = json.loads(result.output)
+        assert answer["supports"] == [["near"]]
+        assert answer["settings"]["test"] == chosen and answer["settings"]["hidden"] == [3]
     result = CliRunner().invoke(app, [*arguments, "--hidden", "three"])
     assert result.exit_code != 0

@@ -17,7 +17,7 @@ from policyspace.fits.boltzmann_fits import SPREAD
 from policyspace.identification import identify
 from policyspace.inference.base import SupportTest
 from policyspace.inference.bootstrap import Bootstrap, gamma_tail
-from policyspace.inference.choice import choose
+from policyspace.inference.choice import FEW, choose
 from policyspace.inference.glr import Test
 from policyspace.inference.mixture import Mixture, log_mixture
 from policyspace.inference.model_check import ModelCheck
@@ -357,10 +357,13 @@ def test_the_default_follows_the_space_and_the_check():
     data = choices(200)
     likelihood = likelihood_of(linear(data), data)
     bent = Assumption("form", False, 0.001, "the policy is bent")
-    assert choose("auto", likelihood, data, list)[0] == "wilks"
+    assert choose("auto", likelihood, data, lambda: ModelCheck([]))[0] == "wilks"
     assert choose("auto", likelihood, data, lambda: ModelCheck([bent])) == ("lean", "the policy is bent")
-    few = data.rows(np.arange(12))
-    assert choose("auto", likelihood_of(linear(few), few), few, list)[0] == "firth"
+    least = FEW * likelihood.space.num_parameters
+    for n, chosen in ((12, "firth"), (least - 1, "firth"), (least, "wilks")):
+        part = data.rows(np.arange(n))
+        found = likelihood_of(linear(part), part)
+        assert not found.full.separated and choose("auto", found, part, lambda: ModelCheck([]))[0] == chosen
     weighted = replace(data, weights=np.full(200, 0.5))
     assert (
         choose("auto", likelihood, weighted, lambda: ModelCheck([bent]))[0] == "wilks"

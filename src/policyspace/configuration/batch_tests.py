@@ -37,7 +37,7 @@ def outcome_of_batch(
         if schedule.rule == "simplified":
             found = _one_at_a_time(shown.with_always(selected), data, schedule.level, schedule.paper_rule)
         else:
-            found = combinatorial(shown, data, schedule.level, schedule.paper_rule, test=_test_of(shown))
+            found = combinatorial(shown, data, schedule.level, schedule.paper_rule, test=_test_of(shown), checked=False)
     except InputError as error:
         undecided = tuple(unit for unit in schedule.units if unit not in selected)
         said = [*warnings, f"this batch alone could not be tested: {error}"]
@@ -61,22 +61,25 @@ def united(before: list[list[str]], now: list[list[str]]) -> list[list[str]]:
 
 
 def _one_at_a_time(space: PolicySpace, data: Demonstrations, level: float, paper_rule: bool) -> Identification:
-    """Rule 2 by Wilks' law, or by Firth's where that errs too often: on separated data and on few pairs."""
+    """Rule 2 by Wilks' law, or by Firth's where that errs too often: on separated data and on few pairs.
+
+    What the space assumes is not checked: a study is about an agent of the space, and its batches are few rows each.
+    """
     if paper_rule:
-        return simplified(space, data, level, "bonferroni", test=_test_of(space))
+        return simplified(space, data, level, "bonferroni", test=_test_of(space), checked=False)
     part = without_dependent_features(space, data)
     if part is not None:
         likelihood = likelihood_of(*part)
         if data.num_pairs < FEW * space.num_parameters or likelihood.full.separated:
             # Only Boltzmann spaces can be made smaller.
             penalised = FirthLikelihood(cast(BoltzmannLikelihood, likelihood))
-            found = simplified_by(penalised, part[1], level, "holm")
+            found = simplified_by(penalised, part[1], level, "holm", checked=False)
             declared = {g.name for g in space.groups if g.always}
             shown = {t.group for t in found.tests if t.rejected}
             return replace(found, core=[name for name in found.core if name in declared | shown])
         if part[0].groups == space.groups and not space.fixed.any():
-            return simplified_by(likelihood, data, level, "holm", test="wilks")  # nothing was left out
-    return simplified(space, data, level, "holm", test=_test_of(space))
+            return simplified_by(likelihood, data, level, "holm", test="wilks", checked=False)  # nothing was left out
+    return simplified(space, data, level, "holm", test=_test_of(space), checked=False)
 
 
 def _test_of(space: PolicySpace) -> TestName:

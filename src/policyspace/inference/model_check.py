@@ -91,12 +91,16 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     rows = _sampled(data)
     left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
     if left is None:
-        words = "not checked: this policy cannot say what it expects"
         if likelihood.full.separated:
-            words = "not checked: the data are fitted perfectly, and nothing is left to look at"
-        return ModelCheck([Assumption(name, None, None, words) for name in NAMES])
+            return unchecked("the data are fitted perfectly, and nothing is left to look at")
+        return unchecked("this policy cannot say what it expects")
     of = "" if len(rows) == data.num_pairs else f" (on {len(rows)} of {data.num_pairs} rows, whole episodes)"
     return ModelCheck([_independence(left, of), _form(left, of), _noise(left, of)], _fed_back(left))
+
+
+def unchecked(why: str) -> ModelCheck:
+    """Nothing was looked at, for this reason."""
+    return ModelCheck([Assumption(name, None, None, f"not checked: {why}") for name in NAMES])
 
 
 def _sampled(data: Demonstrations) -> np.ndarray:
