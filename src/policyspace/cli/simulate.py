@@ -20,51 +20,57 @@ PICTURES = (".gif", ".png")
 BARS = "▁▂▃▄▅▆▇█"
 
 
+Controls = Annotated[
+    str | None,
+    typer.Option(
+        "--controls",
+        help="What the agent perceives and controls: feature names, 'random', 'all' or 'none'. By default what the paper's "
+        "agent owns.",
+        metavar="NAME,…|random|all|none",
+    ),
+]
+ConfigurationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--configuration",
+        help="The world's ω: name=value,… or a TOML file; what is not named has its default. 'random' draws one.",
+        metavar="FILE.toml|NAME=VALUE,…|random",
+    ),
+]
+LearningSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--learning-steps",
+        help="Learning steps; by default what the world needs, and none for an agent from a file.",
+        metavar="N",
+        min=0,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help="Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name. [default: WORLD.parquet]",
+        metavar="FILE.parquet",
+        show_default=False,
+    ),
+]
+
+
 def simulate(
     world: Annotated[str, typer.Argument(help="The world: see `policyspace worlds`.", metavar="WORLD")],
-    controls: Annotated[
-        str | None,
-        typer.Option(
-            "--controls",
-            help="What the agent perceives and controls: feature names, 'random', 'all' or 'none'. By default what the "
-            "paper's agent owns.",
-            metavar="NAME,…|random|all|none",
-        ),
-    ] = None,
-    configuration: Annotated[
-        str | None,
-        typer.Option(
-            "--configuration",
-            help="The world's ω: name=value,… or a TOML file; what is not named has its default. 'random' draws one.",
-            metavar="FILE.toml|NAME=VALUE,…|random",
-        ),
-    ] = None,
+    controls: Controls = None,
+    configuration: ConfigurationOption = None,
     episodes: Annotated[int, typer.Option("--episodes", help="How many episodes to write.", metavar="N", min=1)] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same file.", metavar="S", min=0)] = 0,
-    learning_steps: Annotated[
-        int | None,
-        typer.Option(
-            "--learning-steps",
-            help="Learning steps; by default what the world needs, and none for an agent from a file.",
-            metavar="N",
-            min=0,
-        ),
-    ] = None,
+    learning_steps: LearningSteps = None,
     agent: Annotated[
         Path | None, typer.Option("--agent", help="An agent saved before, instead of a new one.", metavar="FILE")
     ] = None,
     save_agent: Annotated[
         Path | None, typer.Option("--save-agent", help="Save the agent (JSON).", metavar="FILE")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name. [default: WORLD.parquet]",
-            metavar="FILE.parquet",
-            show_default=False,
-        ),
-    ] = None,
+    out: Out = None,
     render: Annotated[
         Path | None,
         typer.Option("--render", help="Draw the first episode: a film (GIF) or a strip (PNG).", metavar="FILE.gif|png"),

@@ -13,7 +13,6 @@ from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
 from policyspace.fits import likelihood_of
 from policyspace.fits.chunks import single_threaded_blas
-from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.inference.levels import SCENARIOS, measure
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
@@ -165,7 +164,6 @@ def _gaussian_statistics(rng: np.random.Generator) -> list[tuple[str, float, int
     features = rng.normal(size=(GAUSSIAN_PAIRS, d))
     actions = features[:, :1] * 0.5 + rng.normal(size=(GAUSSIAN_PAIRS, 1))
     likelihood = likelihood_of(space, Demonstrations(features, actions, names, space.row_names))
-    assert isinstance(likelihood, GaussianLikelihood)
     of_all = likelihood.statistics_of_all(list(range(d)))
     return [
         (f"{size}, {words}", float(of_all[2**size - 1]), degrees)

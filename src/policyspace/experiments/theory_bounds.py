@@ -75,8 +75,8 @@ def expectation(family: str) -> bounds.Assessment:
     space, theta = agent(family)
     middle = (np.arange(12) + 0.5) / 6 - 1
     states = np.stack(np.meshgrid(middle, middle, middle), axis=-1).reshape(-1, 3)
-    if isinstance(space, GaussianLinear):
-        data = Demonstrations(states, np.asarray(space.natural(theta, states)), FEATURES, space.row_names)
+    if not space.discrete:
+        data = Demonstrations(states, np.asarray(space.natural(theta, states)), FEATURES, space.action_names)
     else:
         codes = np.tile(np.arange(3), len(states))
         rows = np.repeat(states, 3, axis=0)
@@ -89,8 +89,7 @@ def _simulate(
     space: GaussianLinear | BoltzmannLinear, theta: np.ndarray, n: int, rng: np.random.Generator
 ) -> Demonstrations:
     states = rng.uniform(-1, 1, size=(n, 3))
-    names = space.action_names if isinstance(space, BoltzmannLinear) else space.row_names
-    return Demonstrations(states, space.sample(rng, theta, states), FEATURES, names)
+    return Demonstrations(states, space.sample(rng, theta, states), FEATURES, space.action_names)
 
 
 def _concentration(setting: dict[str, Any]) -> dict[str, Any]:
