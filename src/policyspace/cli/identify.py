@@ -77,7 +77,7 @@ def identify(
     json: options.JsonOut = None,
     plot: Plot = None,
 ) -> None:
-    """Say which features or parameters the agent controls, from a file of states and actions.
+    """Say which features the agent uses, or which parameters it controls, from a file of states and actions.
 
     A file written by policyspace knows the roles of its columns and needs no options.
     """

@@ -81,14 +81,15 @@ GroupsOption = Annotated[
     typer.Option("--groups", help="What is tested as one unit.", metavar="feature|parameter|hidden|output|FILE.toml"),
 ]
 Always = Annotated[
-    list[str] | None, typer.Option("--always", help="Groups known to be controlled: not tested.", metavar="COL[,COL…]")
+    list[str] | None,
+    typer.Option("--always", help="Groups known to be used or controlled: not tested.", metavar="COL[,COL…]"),
 ]
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a constant feature.")]
 Reference = Annotated[
     str | None, typer.Option("--reference", help="The action that the others are compared with.", metavar="LABEL")
 ]
 Significance = Annotated[
-    float, typer.Option("--significance", help="δ: the chance of any false 'controlled'.", metavar="δ")
+    float, typer.Option("--significance", help="δ: the chance of any false 'used' or 'controlled'.", metavar="δ")
 ]
 JsonOut = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""The law of λ when the hypothesis is true: χ² (Wilks), exact F and Wilks' Λ for an estimated covariance."""
+"""The law of λ when the hypothesis is true: χ² (Wilks), F and Wilks' Λ for an estimated covariance."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -37,7 +37,10 @@ class NoncentralLaw(ReferenceLaw, Protocol):
 
 @dataclass(frozen=True)
 class ChiSquare:
-    """Wilks' theorem (Theorem 2.1): λ → χ²_m; exact for a Gaussian policy of known covariance."""
+    """Wilks' theorem (Theorem 2.1): λ → χ²_m; exact for a Gaussian policy of known covariance on states that were fixed.
+
+    On trajectories later states are made of earlier actions: there it holds as the number of episodes grows.
+    """
 
     name: str = "chi2"
 
@@ -62,7 +65,7 @@ class ChiSquare:
 
 @dataclass(frozen=True)
 class WilksLambda:
-    """Λ = |S|/|S_I| = exp(−λ/n) by Rao's F: exact for one or two actions, for one action the F test itself."""
+    """Λ = |S|/|S_I| = exp(−λ/n) by Rao's F: exact for up to two actions or two fixed rows, for one action the F test."""
 
     num_pairs: float
     num_columns: int  # rank of the design, the constant included
