@@ -118,13 +118,13 @@ class Identification:
                 str(t.degrees_of_freedom),
                 _probability(t.p_value),
                 _probability(t.adjusted_p_value),
-                self._verdict_in_words(t) + self._mark(t),
+                self.verdict_in_words(t) + self._mark(t),
                 _change(t, self.settings["discrete"]) if self.test == "lean" else _effect(t),
             )
             for t in self.tests
         ]
 
-    def _verdict_in_words(self, test: GroupTest) -> str:
+    def verdict_in_words(self, test: GroupTest) -> str:
         """Features are used, parameters are controlled."""
         return "used" if test.verdict == "controlled" and self.settings.get("about_features") else test.verdict
 

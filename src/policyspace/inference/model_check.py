@@ -29,6 +29,9 @@ LEAST_GAIN = 0.01
 HELD_OUT_ROWS = 6000
 """Rows in which flexible regressions are compared."""
 
+VISIBLE = 0.05
+"""A correlation of neighbouring rows that is worth telling."""
+
 LAGS = 4
 
 FORGETS = 10.0
@@ -199,11 +202,12 @@ def _independence(left: Residuals, of: str) -> Assumption:
     p = min(1.0, len(found) * min(found))
     held = p > DEPENDENCE_LEVEL
     lag = _lag_correlation(left.values, left.episodes)
-    words = (
-        f"what is left of neighbouring rows is uncorrelated ({lag:.2f}; p = {p:.2g}){of}"
-        if held
-        else f"rows are not independent decisions: what is left of neighbouring rows correlates {lag:.2f} (p = {p:.1e}){of}"
-    )
+    words = f"what is left of neighbouring rows is uncorrelated ({lag:.2f}; p = {p:.2g}){of}"
+    if not held:
+        seen = f"what is left of neighbouring rows correlates {lag:.2f}"
+        if abs(lag) < VISIBLE:
+            seen = "what is left of rows that belong together is too alike"
+        words = f"rows are not independent decisions: {seen} (p = {max(p, 1e-99):.1e}){of}"
     return Assumption("independent rows", held, p, words)
 
 

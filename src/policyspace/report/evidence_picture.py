@@ -39,15 +39,16 @@ def plot_evidence(answer: Identification, path: str | Path) -> None:
 
 
 def draw_evidence(answer: Identification) -> "Figure":
-    """One bar a group, as long as −log₁₀ of its adjusted p-value; what passes the line is controlled."""
+    """One bar a group, as long as −log₁₀ of its adjusted p-value; what passes the line is used, or controlled."""
     tests = _strongest(answer.tests)[::-1]
     title = textwrap.wrap(_one_line(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
     height = 0.95 + 0.2 * len(title) + 0.32 * len(tests)
     figure = new_figure(height, width=8.2)
     figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
     axes = figure.add_subplot()
-    _draw_bars(axes, tests)
-    _draw_scale(axes, tests, float(answer.settings["significance"]))
+    _draw_bars(axes, tests, [answer.verdict_in_words(test) for test in tests])
+    promise = "" if answer.promise else "; no promise is made, see the report"
+    _draw_scale(axes, tests, float(answer.settings["significance"]), f"test '{answer.test}'{promise}")
     if len(tests) < len(answer.tests):
         axes.set_title(f"the {len(tests)} strongest of {len(answer.tests)} groups", loc="left", fontsize=9, color=INK)
     return figure
@@ -59,7 +60,7 @@ def _strongest(tests: list[GroupTest]) -> list[GroupTest]:
     return [test for test in tests if test.adjusted_p_value <= limit][:MOST_BARS]
 
 
-def _draw_bars(axes: "Axes", tests: list[GroupTest]) -> None:
+def _draw_bars(axes: "Axes", tests: list[GroupTest], verdicts: list[str]) -> None:
     """The bars, their names on the left, their verdicts on the right where no line crosses them."""
     evidence, positions = _evidence(tests), np.arange(len(tests))
     axes.barh(positions, evidence, height=0.6, color=[COLOURS[test.verdict] for test in tests], zorder=2)
@@ -70,17 +71,17 @@ def _draw_bars(axes: "Axes", tests: list[GroupTest]) -> None:
     if len(set(names)) < len(names):  # then their place in the table tells them apart
         names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
     axes.set_yticks(positions, names, fontsize=9.5, color=INK, parse_math=False)
-    for position, test in zip(positions, tests, strict=True):
+    for position, test, verdict in zip(positions, tests, verdicts, strict=True):
         p = test.adjusted_p_value
-        label = f"{test.verdict}, p = {p:.2g}" if p > 1e-300 else f"{test.verdict}, p < 1e-300"
+        label = f"{verdict}, p = {p:.2g}" if p > 1e-300 else f"{verdict}, p < 1e-300"
         axes.annotate(
             label, (1, position), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
             va="center", fontsize=9, color=TEXT[test.verdict], annotation_clip=False,
         )  # fmt: skip
 
 
-def _draw_scale(axes: "Axes", tests: list[GroupTest], significance: float) -> None:
-    """The axis of p-values and the line to cross."""
+def _draw_scale(axes: "Axes", tests: list[GroupTest], significance: float, note: str) -> None:
+    """The axis of p-values, the line to cross, and which test decided."""
     threshold = -np.log10(significance)
     # Short bars and long ones must both be readable: the root of the evidence is proportional to the effect.
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
@@ -93,7 +94,7 @@ def _draw_scale(axes: "Axes", tests: list[GroupTest], significance: float) -> No
             ticks.append(tick)
     axes.set_xticks(ticks, [_tick(tick) for tick in ticks], fontsize=8.5)
     axes.set_xlabel(
-        f"adjusted p-value (evidence grows to the right; dashed: δ = {significance:g})", fontsize=9, color=INK
+        f"adjusted p-value (evidence grows to the right; dashed: δ = {significance:g}; {note})", fontsize=9, color=INK
     )
     bare(axes, grid="x")
     axes.tick_params(axis="y", pad=7)
