@@ -109,6 +109,10 @@ class Identification:
             parts.append(f"no evidence for {_listed(rest)}")
         return "; ".join(parts) + "."
 
+    def columns(self) -> tuple[str, ...]:
+        """The names of the table's columns; the second is λ, or what the test shows instead."""
+        return tuple(self.settings.get("statistic", name) if name == "λ" else name for name in COLUMNS)
+
     def rows(self) -> list[tuple[str, ...]]:
         """The table as text, one tuple a group, in the order of COLUMNS."""
         return [
@@ -130,7 +134,7 @@ class Identification:
 
     def table(self) -> Table:
         """The rows under their columns."""
-        return Table(COLUMNS, self.rows())
+        return Table(self.columns(), self.rows())
 
     def _mark(self, test: GroupTest) -> str:
         """Where the truth is known, whether the verdict is right."""
@@ -163,8 +167,6 @@ class Identification:
         """Which test decided, what its column shows, and why it was chosen."""
         settings = self.settings
         words = f"Test: {settings['test_note']}"
-        if settings["statistic"] != "λ":
-            words += f"; the column λ shows {settings['statistic']}"
         return words + (
             f". Chosen because {settings['test_reason']}." if settings["test_reason"] != "as asked for" else "."
         )

@@ -137,4 +137,4 @@ def show(result: "Identification") -> None:
 
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
     styles = [colours[test.verdict] for test in result.tests]
-    screen.show(result.sentence, result.table(), result.notes(), ("λ", "df", "p", "adjusted p"), styles)
+    screen.show(result.sentence, result.table(), result.notes(), result.columns()[1:5], styles)

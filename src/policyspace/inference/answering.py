@@ -179,7 +179,8 @@ def _warnings(
 ) -> list[str]:
     diverging = likelihood.diverging
     warnings = [str(warning) for warning in data.metadata.get("warnings", ())]
-    warnings += [str(dependence) for dependence in related] + likelihood.remarks()
+    warnings += [str(dependence) for dependence in related]
+    warnings += likelihood.remarks() if settings["test"] != "lean" else []  # of fits by which nothing was decided
     if settings.get("withheld"):
         warnings.append(f"no χ² verdict is given: {settings['withheld']}.")
     if data.looks_discrete and space.num_parameters:
