@@ -17,10 +17,12 @@ lint: .venv/.installed-dev
 types: .venv/.installed-dev
 	$(BIN)/mypy
 
-# The long statistical checks: type-I error and power over many simulated data sets, and the table that docs/ shows.
+# The long statistical checks: type-I error and power over many simulated data sets, and the tables that docs/ shows.
 calibrate: .venv/.installed-dev
 	$(BIN)/pytest -n 2 -m slow
 	$(BIN)/python -m benchmarks.calibration
+	$(BIN)/python -m benchmarks.honesty
+	$(BIN)/python -m benchmarks.drivers
 
 # Ratios against statsmodels and scikit-learn, measured in the same run.
 bench: .venv/.installed-dev

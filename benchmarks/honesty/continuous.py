@@ -193,20 +193,28 @@ def greedy_continuous(seed: int) -> Scenario:
     )
 
 
-def wide_network(seed: int) -> Scenario:
+def wide_network(seed: int, num_episodes: int = 10) -> Scenario:
     """Many inputs and actions, few rows: more curvature than any regression could learn from them."""
-    rng = np.random.default_rng(seed)
-    features, mean = drifting(rng, 10, 200, 17), network(rng, (10, 64, 64, 6), gain=1.5)
-    noise = 0.3 * rng.normal(size=(2000, 6))
-    words = "a 64×64 tanh network moves 6 actions by 10 of 17 drifting inputs (AR(.9)), 2000 rows in 10 episodes"
+    rng, num_rows = np.random.default_rng(seed), 200 * num_episodes
+    features, mean = drifting(rng, num_episodes, 200, 17), network(rng, (10, 64, 64, 6), gain=1.5)
+    noise = 0.3 * rng.normal(size=(num_rows, 6))
+    words = (
+        f"a 64×64 tanh network moves 6 actions by 10 of 17 drifting inputs (AR(.9)), {num_rows} rows in {num_episodes} "
+        "episodes"
+    )
     return Scenario(
         features,
         inputs(17),
         lambda x: mean(x[:, :10]) + noise,
         frozenset(inputs(10)),
         words,
-        equal_episodes(10, 200),
+        equal_episodes(num_episodes, 200),
     )
+
+
+def wide_network_longer(seed: int) -> Scenario:
+    """The same with more rows, by which richer regressions can be fitted, but not yet well."""
+    return wide_network(seed, 25)
 
 
 CONTINUOUS: dict[str, Callable[[int], Scenario]] = {
@@ -224,4 +232,5 @@ CONTINUOUS: dict[str, Callable[[int], Scenario]] = {
     "own-footsteps": own_footsteps,
     "greedy-continuous": greedy_continuous,
     "wide-network": wide_network,
+    "wide-network-longer": wide_network_longer,
 }

@@ -22,12 +22,12 @@ def page(runs: Sequence[Run], command: str) -> str:
     lines = [
         "# How often each test is wrong, on agents that break its assumptions",
         "",
-        "`false in spite of a promise` is the share of logs in which an input was said to be used that the agent does not "
-        f"use, and the answer came with a bound on that; nominal {SIGNIFICANCE:g}, Holm over inputs. Bold: surely more "
-        "often than that (the exact 95 % interval lies above it). `any false` counts answers without a promise too. "
-        "`promise stated`: the share of logs whose answer came with one; statsmodels states its p-values whenever "
-        "it has any. `no answer` counts as nothing found. `statsmodels`: OLS or MNLogit, Wald tests clustered "
-        "by subject or episode where there are any.",
+        "`false in spite of a promise` is the share of logs in which an input was said to be used that the "
+        f"agent does not use, and the answer came with a bound on that; nominal {SIGNIFICANCE:g}, Holm over "
+        "inputs. Bold: surely more often than that (the exact 95 % interval lies above it). `any false` "
+        "counts answers without a promise too. `promise stated`: the share of logs whose answer came with "
+        "one; statsmodels states its p-values whenever it has any. `no answer` counts as nothing found. "
+        "`statsmodels`: OLS or MNLogit, Wald tests clustered by subject or episode where there are any.",
         "",
         f"Seeds {min(seeds)} to {max(seeds)}. Remade by `{command}`.",
         "",

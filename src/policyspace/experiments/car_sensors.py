@@ -66,12 +66,12 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     """One driver, its first n episodes, and what both rules say of them by each test."""
     level = setting["significance"]
     world, space = world_and_space("car")
-    seen, driver = _driver(setting["seed"], setting["learning_rate"])
+    seen, how = driver(setting["seed"], setting["learning_rate"])
     data = seen.rows(np.flatnonzero(seen.episodes < setting["num_episodes"]))
     effort = ONE_START if setting["one_start"] else None
     assert isinstance(space, GaussianNetwork)
     likelihood = NetworkLikelihood(space, data.features, data.actions, None, effort=effort)
-    return driver | {
+    return how | {
         "owned": sorted(world.true_controls, key=world.feature_names.index),
         "num_pairs": data.num_pairs,
         "wilks": by_wilks(likelihood, level),
@@ -115,16 +115,16 @@ def _tested(space: PolicySpace, support: list[str]) -> list[str]:
 
 
 @lru_cache(maxsize=2)
-def _driver(seed: int, learning_rate: float) -> tuple[Demonstrations, dict[str, Any]]:
+def driver(seed: int, learning_rate: float) -> tuple[Demonstrations, dict[str, Any]]:
     """All episodes of a driver that are ever used, and how well it drives in them."""
     world, space = world_and_space("car")
     learning, acting = jax.random.split(jax.random.key(seed))
     agent = learn(world, space, key=learning, learning_rate=learning_rate)
     episodes = agent.act(world, agent.configuration, acting, max(EPISODES))
     arrived = float((np.asarray(episodes.states)[..., Y].max(axis=1) > ROAD_LENGTH).mean())
-    driver = {
+    how = {
         "failed": arrived < LEARNED,
         "arrived": round(arrived, 4),
         "mean_return": round(float(np.mean(episodes.returns(world.discount))), 4),
     }
-    return episodes.pairs(world.feature_names, world.action_names), driver
+    return episodes.pairs(world.feature_names, world.action_names), how
