@@ -1,5 +1,7 @@
 """Adjusted p-values against statsmodels' multipletests."""
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,14 @@ from policyspace.inference.corrections import CORRECTIONS
 P_VALUES = st.lists(
     st.one_of(st.floats(0, 1), st.floats(0, 1e-6), st.sampled_from([0.0, 0.01, 0.05, 1.0])), min_size=1, max_size=40
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def garbage_of_other_tests_is_left_alone():
+    """statsmodels collects garbage at every Holm correction, which takes a second beside all that JAX has compiled."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize(("name", "method"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")])
