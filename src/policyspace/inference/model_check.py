@@ -32,6 +32,9 @@ HELD_OUT_ROWS = 6000
 VISIBLE = 0.05
 """A correlation of neighbouring rows that is worth telling."""
 
+FEWEST_ROWS = 8
+"""Rows a parameter of a linear policy below which its residuals are made by the fit more than by the agent."""
+
 LAGS = 4
 
 FORGETS = 10.0
@@ -97,8 +100,16 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
         if likelihood.full.separated:
             return unchecked("the data are fitted perfectly, and nothing is left to look at")
         return unchecked("this policy cannot say what it expects")
+    if likelihood.design is not None and data.num_pairs < FEWEST_ROWS * _parameters_of_an_action(likelihood):
+        return unchecked(f"{data.num_pairs} rows are too few for what this policy leaves over to look like its noise")
     of = "" if len(rows) == data.num_pairs else f" (on {len(rows)} of {data.num_pairs} rows, whole episodes)"
     return ModelCheck([_independence(left, of), _form(left, of), _noise(left, of)], _fed_back(left))
+
+
+def _parameters_of_an_action(likelihood: Likelihood) -> float:
+    """Each component of a continuous action is fitted to all rows; labels share them."""
+    space = likelihood.space
+    return space.num_parameters if space.discrete else space.num_parameters / len(space.action_names)
 
 
 def unchecked(why: str) -> ModelCheck:
