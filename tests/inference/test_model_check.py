@@ -6,7 +6,8 @@ from scipy import stats
 
 import policyspace
 from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of
-from policyspace.inference.model_check import _score_p, check_model
+from policyspace.inference.model_check import check_model
+from policyspace.inference.residual_tests import score_p
 
 NAMES = ("near", "far", "idle")
 
@@ -38,7 +39,7 @@ def test_the_score_test_is_hotellings():
     scores = np.random.default_rng(0).normal(0.05, 1.0, (200, 3))
     mean, n, m = scores.mean(axis=0), 200, 3
     t2 = n * mean @ np.linalg.solve(np.cov(scores, rowvar=False), mean)
-    assert _score_p(scores) == pytest.approx(stats.f.sf(t2 * (n - m) / (m * (n - 1)), m, n - m), rel=1e-9)
+    assert score_p(scores) == pytest.approx(stats.f.sf(t2 * (n - m) / (m * (n - 1)), m, n - m), rel=1e-9)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "boltzmann"])

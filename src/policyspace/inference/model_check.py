@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtrc, ndtr
+from scipy.special import ndtr
 
 from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits.base import Likelihood
 from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows
+from policyspace.inference.residual_tests import clustered_p, lag_correlation, lag_p, pairs, smallest_p
 from policyspace.policies.base import PolicySpace
 
 NAMES = ("independent rows", "form", "noise")
@@ -35,7 +36,6 @@ VISIBLE = 0.05
 FEWEST_ROWS = 8
 """Rows a parameter of a linear policy below which its residuals are made by the fit more than by the agent."""
 
-LAGS = 4
 
 FORGETS = 10.0
 """An input that forgets its past fewer times than this in an episode counts as drifting."""
@@ -161,7 +161,7 @@ def _form(left: Residuals, of: str) -> Assumption:
     if x.shape[1] <= 20 and len(x) > 20 * x.shape[1] ** 2:
         first, second = np.triu_indices(x.shape[1], 1)
         candidates.append(x[:, first] * x[:, second])
-    p = _smallest_p(left.values, linear, candidates)
+    p = smallest_p(left.values, linear, candidates)
     gain = _held_out_gain(left)
     held = p > FORM_LEVEL and gain <= max(LEAST_GAIN, 5 / len(x))
     if held:
@@ -189,7 +189,7 @@ def _noise(left: Residuals, of: str) -> Assumption:
         return Assumption("noise", True, None, "labels have no spread beyond their probabilities")
     x, eta = left.features, left.fitted
     constant = np.ones((len(x), 1))
-    p = _smallest_p(left.values**2, constant, [np.hstack([eta, eta**2]), np.hstack([x, x**2])])
+    p = smallest_p(left.values**2, constant, [np.hstack([eta, eta**2]), np.hstack([x, x**2])])
     held = p > NOISE_LEVEL
     words = f"the spread of the actions does not depend on the state (p = {p:.2g}){of}"
     if not held:
@@ -206,13 +206,13 @@ def _noise(left: Residuals, of: str) -> Assumption:
 
 def _independence(left: Residuals, of: str) -> Assumption:
     """Are neighbouring rows, and rows of one episode, as different from each other as independent decisions are?"""
-    found = [_lag_p(left.values, left.episodes)]
+    found = [lag_p(left.values, left.episodes)]
     scores = np.hstack([left.values, *(left.values * x[:, None] for x in left.features.T)])
     blocks = np.arange(len(scores)) // max(25, len(scores) // 200)
-    found.append(_clustered_p(scores, blocks if left.clusters is None else left.clusters))
+    found.append(clustered_p(scores, blocks if left.clusters is None else left.clusters))
     p = min(1.0, len(found) * min(found))
     held = p > DEPENDENCE_LEVEL
-    lag = _lag_correlation(left.values, left.episodes)
+    lag = lag_correlation(left.values, left.episodes)
     words = f"what is left of neighbouring rows is uncorrelated ({lag:.2f}; p = {p:.2g}){of}"
     if not held:
         seen = f"what is left of neighbouring rows correlates {lag:.2f}"
@@ -227,7 +227,7 @@ def _fed_back(left: Residuals) -> frozenset[int]:
 
     Their scores are a martingale with the law of a unit root, not a normal one, until there are many episodes.
     """
-    inside = _pairs(left.episodes, 1)
+    inside = pairs(left.episodes, 1)
     num_episodes = len(np.unique(left.episodes))
     if len(inside) < 20 or num_episodes >= max(MANY_EPISODES, 4 * left.features.shape[1]):
         return frozenset()
@@ -239,71 +239,6 @@ def _fed_back(left: Residuals) -> frozenset[int]:
     size = np.sqrt((innovation**2).sum(axis=0))[:, None] * np.sqrt((left.values[inside] ** 2).sum(axis=0))
     z = np.abs(moved / np.maximum(size, np.finfo(float).tiny)).max(axis=1) * np.sqrt(len(inside))
     return frozenset(np.flatnonzero((forgets < FORGETS) & (z > 4.0)).tolist())
-
-
-def _smallest_p(targets: np.ndarray, base: np.ndarray, candidates: list[np.ndarray]) -> float:
-    """F tests of each candidate's columns beside `base`, for every target; the smallest p-value times their number.
-
-    The variance is robust to a spread that depends on the state: rows of the score are squared, not their mean.
-    """
-    p_values = []
-    left = targets - base @ np.linalg.lstsq(base, targets, rcond=None)[0]
-    for columns in candidates:
-        own = columns - base @ np.linalg.lstsq(base, columns, rcond=None)[0]
-        spread = own.std(axis=0)
-        own = own[:, spread > 1e-6] / spread[spread > 1e-6]
-        if own.shape[1] == 0 or len(own) <= base.shape[1] + 2 * own.shape[1]:
-            continue
-        p_values += [_score_p(own * column[:, None]) for column in left.T]
-    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
-
-
-def _score_p(scores: np.ndarray) -> float:
-    """Hotelling's test that the mean of the rows [n, m] is zero."""
-    n = len(scores)
-    total = scores.sum(axis=0)
-    gram = scores.T @ scores
-    rank = int(np.linalg.matrix_rank(gram, hermitian=True))
-    if n <= rank + 1 or not rank:
-        return 1.0
-    share = float(np.clip(total @ np.linalg.pinv(gram, hermitian=True) @ total / n, 0.0, 1 - 1e-12))
-    return float(fdtrc(rank, n - rank, share / (1 - share) * (n - rank) / rank))
-
-
-def _pairs(episodes: np.ndarray, lag: int) -> np.ndarray:
-    return np.flatnonzero(episodes[lag:] == episodes[:-lag])
-
-
-def _lag_correlation(values: np.ndarray, episodes: np.ndarray) -> float:
-    inside = _pairs(episodes, 1)
-    product = (values[inside] * values[inside + 1]).mean() if len(inside) else 0.0
-    return float(product / max((values**2).mean(), np.finfo(float).tiny))
-
-
-def _lag_p(values: np.ndarray, episodes: np.ndarray) -> float:
-    """Products of residuals at distance 1 … LAGS have mean zero where rows are independent decisions."""
-    p_values = []
-    for lag in range(1, LAGS + 1):
-        inside = _pairs(episodes, lag)
-        if len(inside) >= 20:
-            products = (values[inside] * values[inside + lag]).mean(axis=1)
-            z = products.sum() / max(np.sqrt((products**2).sum()), np.finfo(float).tiny)
-            p_values.append(2 * float(ndtr(-abs(z))))
-    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
-
-
-def _clustered_p(scores: np.ndarray, clusters: np.ndarray) -> float:
-    """Sums over clusters vary no more than sums of independent rows: their squares against the sums of squares."""
-    codes, inverse = np.unique(clusters, return_inverse=True)
-    if not 4 <= len(codes) < len(scores):
-        return 1.0
-    sums, squares = (np.zeros((len(codes), scores.shape[1])) for _ in range(2))
-    np.add.at(sums, inverse, scores)
-    np.add.at(squares, inverse, scores**2)
-    excess = sums**2 - squares  # mean zero, row by row of clusters, where rows are independent
-    z = excess.sum(axis=0) / np.maximum(np.sqrt((excess**2).sum(axis=0)), np.finfo(float).tiny)
-    total = excess.sum(axis=0) / np.maximum(squares.sum(axis=0), np.finfo(float).tiny)
-    return float(min(1.0, len(z) * ndtr(-z[total > 0]).min(initial=1.0)))
 
 
 def _standardised(values: np.ndarray) -> np.ndarray:

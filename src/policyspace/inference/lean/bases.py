@@ -1,5 +1,6 @@
 """Functions of the inputs: one table of columns serves every support, as each column knows the inputs it depends on."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise
@@ -13,7 +14,7 @@ CLIP = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(ABC):
     """Columns of one kind: z → fn(z), `depends` [q, p] says which inputs each reads."""
 
     name: str
@@ -24,9 +25,9 @@ class Block:
         """The number of columns."""
         return self.depends.shape[1]
 
+    @abstractmethod
     def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
         """[n, p] from standardised inputs [n, q]."""
-        raise NotImplementedError
 
 
 class Linear(Block):

@@ -1,0 +1,74 @@
+"""p-values that tell whether residuals look like independent noise: against columns, between neighbours, within clusters."""
+
+import numpy as np
+from scipy.special import fdtrc, ndtr
+
+LAGS = 4
+"""Distances between rows at which correlation is looked for."""
+
+
+def smallest_p(targets: np.ndarray, base: np.ndarray, candidates: list[np.ndarray]) -> float:
+    """F tests of each candidate's columns beside `base`, for every target; the smallest p-value times their number.
+
+    The variance is robust to a spread that depends on the state: rows of the score are squared, not their mean.
+    """
+    p_values = []
+    left = targets - base @ np.linalg.lstsq(base, targets, rcond=None)[0]
+    for columns in candidates:
+        own = columns - base @ np.linalg.lstsq(base, columns, rcond=None)[0]
+        spread = own.std(axis=0)
+        own = own[:, spread > 1e-6] / spread[spread > 1e-6]
+        if own.shape[1] == 0 or len(own) <= base.shape[1] + 2 * own.shape[1]:
+            continue
+        p_values += [score_p(own * column[:, None]) for column in left.T]
+    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+
+def score_p(scores: np.ndarray) -> float:
+    """Hotelling's test that the mean of the rows [n, m] is zero."""
+    n = len(scores)
+    total = scores.sum(axis=0)
+    gram = scores.T @ scores
+    rank = int(np.linalg.matrix_rank(gram, hermitian=True))
+    if n <= rank + 1 or not rank:
+        return 1.0
+    share = float(np.clip(total @ np.linalg.pinv(gram, hermitian=True) @ total / n, 0.0, 1 - 1e-12))
+    return float(fdtrc(rank, n - rank, share / (1 - share) * (n - rank) / rank))
+
+
+def pairs(episodes: np.ndarray, lag: int) -> np.ndarray:
+    """The rows that have another one of their episode `lag` rows later."""
+    return np.flatnonzero(episodes[lag:] == episodes[:-lag])
+
+
+def lag_correlation(values: np.ndarray, episodes: np.ndarray) -> float:
+    """The correlation of neighbouring rows of an episode."""
+    inside = pairs(episodes, 1)
+    product = (values[inside] * values[inside + 1]).mean() if len(inside) else 0.0
+    return float(product / max((values**2).mean(), np.finfo(float).tiny))
+
+
+def lag_p(values: np.ndarray, episodes: np.ndarray) -> float:
+    """Products of residuals at distance 1 … LAGS have mean zero where rows are independent decisions."""
+    p_values = []
+    for lag in range(1, LAGS + 1):
+        inside = pairs(episodes, lag)
+        if len(inside) >= 20:
+            products = (values[inside] * values[inside + lag]).mean(axis=1)
+            z = products.sum() / max(np.sqrt((products**2).sum()), np.finfo(float).tiny)
+            p_values.append(2 * float(ndtr(-abs(z))))
+    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+
+def clustered_p(scores: np.ndarray, clusters: np.ndarray) -> float:
+    """Sums over clusters vary no more than sums of independent rows: their squares against the sums of squares."""
+    codes, inverse = np.unique(clusters, return_inverse=True)
+    if not 4 <= len(codes) < len(scores):
+        return 1.0
+    sums, squares = (np.zeros((len(codes), scores.shape[1])) for _ in range(2))
+    np.add.at(sums, inverse, scores)
+    np.add.at(squares, inverse, scores**2)
+    excess = sums**2 - squares  # mean zero, row by row of clusters, where rows are independent
+    z = excess.sum(axis=0) / np.maximum(np.sqrt((excess**2).sum(axis=0)), np.finfo(float).tiny)
+    total = excess.sum(axis=0) / np.maximum(squares.sum(axis=0), np.finfo(float).tiny)
+    return float(min(1.0, len(z) * ndtr(-z[total > 0]).min(initial=1.0)))
