@@ -180,7 +180,8 @@ def _warnings(
     diverging = likelihood.diverging
     warnings = [str(warning) for warning in data.metadata.get("warnings", ())]
     warnings += [str(dependence) for dependence in related]
-    warnings += likelihood.remarks() if settings["test"] != "lean" else []  # of fits by which nothing was decided
+    if settings["test"] != "lean" or not space.num_parameters:  # fits by which nothing was decided need no remarks
+        warnings += likelihood.remarks()
     if settings.get("withheld"):
         warnings.append(f"no χ² verdict is given: {settings['withheld']}.")
     if data.looks_discrete and space.num_parameters:
