@@ -88,7 +88,7 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
                 "firth",
                 f"{likelihood.total_weight:g} pairs are few for {likelihood.space.num_parameters} parameters",
             )
-    broken = check().broken(WilksTest.assumes)
+    broken = check().broken(SupportTest.assumes)
     if broken and about_features:
         return "lean", broken[0]
     return "wilks", "nothing in the data contradicts what the policy space assumes"

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from policyspace.answer import Assumption
 from policyspace.fits.base import Likelihood
 from policyspace.fits.fisher import Dependence, dependent_groups
 from policyspace.fits.law import ConstantThreshold, ReferenceLaw
@@ -23,6 +24,7 @@ class WilksTest(SupportTest):
     """λ_I falls as supports grow, and its law under H_I is that of the likelihood (Theorem 2.1)."""
 
     statistic_name = "λ"
+    assumes = (*SupportTest.assumes, "finite fit")  # which separated data do not have
     batch = 64
     effort = 128
 
@@ -93,6 +95,14 @@ class WilksTest(SupportTest):
             f"with other random starts λ moves by up to {noise:.1f}, which is not far below its critical "
             f"value of {critical:.1f}: use --test universal or --test bootstrap"
         )
+
+    def own_assumptions(self) -> list[Assumption]:
+        """Firth's penalty makes every fit finite."""
+        separated = self.likelihood.full.separated and not self.likelihood.penalised
+        words = "the most likely parameters are finite"
+        if separated:
+            words = "the data are separated, where λ has no χ² law: --test firth keeps its level"
+        return [Assumption("finite fit", not separated, None, words)]
 
     def note(self) -> str:
         """Which ratio, which law."""
