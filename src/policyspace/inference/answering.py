@@ -31,12 +31,16 @@ def answer_of(
     settings = settings | _settings_of(decider, verdicts, likelihood)
     everywhere, undecided, named = _named_verdicts(space, verdicts, settings["significance"])
     promise = promise_of(decider, assumptions, settings)
+    contradicted = any(a.held is False for a in assumptions if a.name in SupportTest.assumes)
+    law_holds = not contradicted and not settings.get("withheld")
     return Identification(
         rule=settings["rule"],
         supports=named,
         core=everywhere,
         undecided=undecided,
-        tests=_group_tests(data, likelihood, decider, verdicts, everywhere, undecided, settings | {"promise": promise}),
+        tests=_group_tests(
+            data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
+        ),
         fit=likelihood.full,
         num_pairs=data.num_pairs,
         num_parameters=space.num_parameters,
@@ -117,7 +121,7 @@ def _group_tests(
     """One row of the table for every tested group."""
     space, inverse, diverging = likelihood.space, inverse_of(likelihood), likelihood.diverging
     # Known for λ alone, where its law holds; and weights of a network that is not identifiable have no size.
-    detects = settings["promise"] is not None and settings["test"] in ("wilks", "firth", "bootstrap")
+    detects = settings["law_holds"] and settings["test"] in ("wilks", "firth", "bootstrap")
     detects = detects and (likelihood.identifiable or likelihood.design is not None)
     level = settings["significance"] / max(len(verdicts.tests), 1)
     changes = behavioural_effects(likelihood, data)
