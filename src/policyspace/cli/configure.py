@@ -10,7 +10,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_plan, show_round
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -32,11 +32,14 @@ def configure(
         typer.Option("--controls", help="What the agent perceives and controls.", metavar="NAME,…|random|all|none"),
     ] = "random",
     configuration: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--configuration", help="Where to begin: the world's ω₀.", metavar="FILE.toml|NAME=VALUE,…|random"
+            "--configuration",
+            help="Where to begin: the world's ω₀. [default: random; with --budget the world's flat one, if it has one]",
+            metavar="FILE.toml|NAME=VALUE,…|random",
+            show_default=False,
         ),
-    ] = "random",
+    ] = None,
     design: Design = "d-optimal",
     learning_steps: Annotated[
         int | None,
@@ -53,24 +56,27 @@ def configure(
     Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected.
     """
     from policyspace.configuration.loop import rounds_of
+    from policyspace.configuration.plan import schedule_for
     from policyspace.configuration.round import plain
-    from policyspace.configuration.schedule import Schedule
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import design_for, load_world
     from policyspace.worlds.agents import support_of
 
     place = load_world(world)
     space, method = place.policy_space(), design_for(design, place)
-    schedule = Schedule.of(space, method.joint, **asdict(rounds))
+    schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
     owned = controls_of(place, controls, keys[0])
     truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
-    start = _configuration(place, configuration, keys[1])
+    planned = rounds.budget is not None and rounds.attempts is None and method.joint and not schedule.sequential
+    start = _configuration(place, configuration, planned, keys[1])
     settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
     _make_folder(out)
     diary = Diary(place, schedule, settings, truth, new_console(), out)
     observe = _observer(place, space, owned, learning_steps, diary.console)
     diary.begin()
+    if planned:
+        show_plan(diary.console, place, space, schedule.budget)
     try:
         for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
             diary.enter(result)
@@ -150,12 +156,14 @@ def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
     return tuple(name for name in world.feature_names if name in chosen)
 
 
-def _configuration(world: "ConfMDP", given: str, key: Any) -> Any:
+def _configuration(world: "ConfMDP", given: str | None, planned: bool, key: Any) -> Any:
+    """Where the agent is first observed; whoever plans the rounds may choose it."""
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    return (
-        world.random_configuration(key) if given == "random" else world.check_configuration(parse_configuration(given))
-    )
+    if given not in (None, "random"):
+        return world.check_configuration(parse_configuration(str(given)))
+    flat = world.flat_configuration() if planned and given is None else None
+    return world.random_configuration(key) if flat is None else flat
 
 
 def _make_folder(out: Path | None) -> None:

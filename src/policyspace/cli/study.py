@@ -9,7 +9,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_plan, show_round
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,8 +74,25 @@ def create(
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
     say(console, promise(schedule, design), style="dim")
+    if rounds.budget is not None and rounds.attempts is None and schedule.joint and not schedule.sequential:
+        show_plan(console, made.world, made.space, rounds.budget)
     typer.echo(f"Saved {study}")
     say(console, f"Next: policyspace study ask {study}", style="dim")
+
+
+@app.command()
+def plan(
+    world: Annotated[
+        str,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ],
+    budget: Annotated[int, typer.Option("--budget", help="Episodes of all rounds together.", metavar="N", min=1)],
+) -> None:
+    """Say how many rounds a budget pays for, how large they are, where the first one is, and why."""
+    from policyspace.study.settings import load_world
+
+    place = load_world(world)
+    show_plan(new_console(), place, place.policy_space(), budget)
 
 
 @app.command()
