@@ -9,7 +9,17 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_plan, show_round
+from policyspace.cli.rounds import (
+    Design,
+    RoundOptions,
+    Seed,
+    level_in_words,
+    new_console,
+    promise,
+    say,
+    show_plan,
+    show_round,
+)
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
