@@ -46,6 +46,13 @@ LearningSteps = Annotated[
         min=0,
     ),
 ]
+Compare = Annotated[
+    bool,
+    typer.Option(
+        "--compare/--no-compare",
+        help="Say how far the agent is from the best policy known: two more agents learn for it.",
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -70,13 +77,7 @@ def simulate(
     save_agent: Annotated[
         Path | None, typer.Option("--save-agent", help="Save the agent (JSON).", metavar="FILE")
     ] = None,
-    compare: Annotated[
-        bool,
-        typer.Option(
-            "--compare/--no-compare",
-            help="Say how far the agent is from the best policy known: two more agents learn for it.",
-        ),
-    ] = True,
+    compare: Compare = True,
     out: Out = None,
     render: Annotated[
         Path | None,
