@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from policyspace.worlds.confmdp import ConfMDP
 
 
+Folder = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
+]
+
+
 @bundled
 def configure(
     world: Annotated[
@@ -46,10 +52,7 @@ def configure(
         typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
     ] = None,
     seed: Seed = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
-    ] = None,
+    out: Folder = None,
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
