@@ -8,12 +8,13 @@ from typing import Any, Literal, final
 import numpy as np
 
 from policyspace.configuration.batch_tests import outcome_of_batch
-from policyspace.configuration.designs import Design, Information, Proposal, Question
+from policyspace.configuration.designs import Design, Proposal, Question
 from policyspace.configuration.forecast import forecast
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.sequential import outcome_with_all_before
+from policyspace.configuration.simulated import default_design
 from policyspace.configuration.status import Status
 from policyspace.configuration.testable import Batch, estimated_theta, pairs_of
 from policyspace.data.demonstrations import Demonstrations
@@ -21,7 +22,7 @@ from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
-from policyspace.worlds.confmdp import Configuration, ConfMDP, Key
+from policyspace.worlds.configurable import Configurable, Configuration, Key
 from policyspace.worlds.trajectories import Trajectories
 
 Observe = Callable[[Key, Configuration, int], Trajectories]
@@ -39,7 +40,7 @@ class Loop:
     what was observed there. The chance of any false 'controlled' in all rounds is at most δ, whatever was asked.
     """
 
-    world: ConfMDP
+    world: Configurable
     space: PolicySpace
     design: Design
     initial: Mapping[str, Any]  # ω₀
@@ -91,6 +92,11 @@ class Loop:
         self.status = replace(status, rounds=[*status.rounds, result], request=None)
         return result
 
+    @property
+    def _earlier(self) -> list[Mapping[str, Any]]:
+        """Where the agent has been observed."""
+        return [before.configuration for before in self.status.rounds]
+
     def _first(self) -> Request:
         """ω₀, where nothing has been seen yet."""
         status, initial = self.status, plain(self.world.check_configuration(self.initial))
@@ -101,9 +107,12 @@ class Loop:
         world, space, status = self.world, self.space, self.status
         names, source = status.next_units
         theta = estimated_theta(space, self.pairs(source))
+        space = space.acting(theta, self.pairs(source))
         logged = self.trajectories(source, theta)
         size, level = status.next_episodes, status.schedule.level
-        proposal = self.design.propose(Question(world, space, theta, logged, _indices(space, names), size, key))
+        proposal = self.design.propose(
+            Question(world, space, theta, logged, _indices(space, names), size, key, self._earlier)
+        )
         omega = world.check_configuration(proposal.configuration)
         request = Request(
             len(status.rounds), plain(omega), proposal.design, proposal.units, _reasons(proposal), size, level, [],
@@ -121,7 +130,7 @@ class Loop:
 
 @one_vocabulary
 def configure(
-    world: ConfMDP,
+    world: Configurable,
     observe: Observe,
     key: Key,
     space: PolicySpace | None = None,
@@ -142,7 +151,7 @@ def configure(
     is not asked again. The agent may be another one in every round. Networks are tested by the e-process.
     """
     space = world.policy_space() if space is None else space
-    design = Information() if design is None else design
+    design = default_design(world) if design is None else design
     schedule = Schedule.of(
         space,
         design.joint,
@@ -157,7 +166,7 @@ def configure(
 
 
 def rounds_of(
-    world: ConfMDP,
+    world: Configurable,
     space: PolicySpace,
     design: Design,
     initial: Mapping[str, Any],
