@@ -10,6 +10,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
+from policyspace.cli.environments import ActorOptions, EnvironmentOptions
 from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_round
 from policyspace.errors import InputError, nearest
 
@@ -18,26 +19,38 @@ if TYPE_CHECKING:
 
     from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
+    from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.confmdp import ConfMDP
 
 
 @bundled
 def configure(
-    world: Annotated[
-        str, typer.Argument(help="The world: see `policyspace worlds`, or your own module:Class.", metavar="WORLD")
-    ],
     rounds: RoundOptions,
-    controls: Annotated[
-        str,
-        typer.Option("--controls", help="What the agent perceives and controls.", metavar="NAME,…|random|all|none"),
-    ] = "random",
-    configuration: Annotated[
-        str,
-        typer.Option(
-            "--configuration", help="Where to begin: the world's ω₀.", metavar="FILE.toml|NAME=VALUE,…|random"
+    environment: EnvironmentOptions,
+    actor: ActorOptions,
+    world: Annotated[
+        str | None,
+        typer.Argument(
+            help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
         ),
-    ] = "random",
-    design: Design = "d-optimal",
+    ] = None,
+    controls: Annotated[
+        str | None,
+        typer.Option(
+            "--controls",
+            help="What the agent of a WORLD perceives and controls; by default random.",
+            metavar="NAME,…|random|all|none",
+        ),
+    ] = None,
+    configuration: Annotated[
+        str | None,
+        typer.Option(
+            "--configuration",
+            help="Where to begin, ω₀: by default random, or as the environment is.",
+            metavar="FILE.toml|NAME=VALUE,…|random",
+        ),
+    ] = None,
+    design: Design = None,
     learning_steps: Annotated[
         int | None,
         typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
@@ -50,26 +63,33 @@ def configure(
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
-    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected.
+    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected. With
+    --env the world is a Gymnasium environment, and the agent your own.
     """
     from policyspace.configuration.loop import rounds_of
     from policyspace.configuration.round import plain
     from policyspace.configuration.schedule import Schedule
     from policyspace.policies.jax_setup import jax
-    from policyspace.study.settings import design_for, load_world
-    from policyspace.worlds.agents import support_of
+    from policyspace.study.settings import default_design, design_for, load_world
 
-    place = load_world(world)
+    _check_one_world(world, environment, actor, controls or learning_steps)
+    playable = environment.world()
+    place: Any = playable or load_world(str(world))
+    design = design or default_design(place)
     space, method = place.policy_space(), design_for(design, place)
     schedule = Schedule.of(space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
-    owned = controls_of(place, controls, keys[0])
-    truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
+    console, truth = new_console(), None
     start = _configuration(place, configuration, keys[1])
-    settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
+    if playable is not None:
+        observe = playable.observe(**actor.actors())
+    else:
+        owned = controls_of(place, controls or "random", keys[0])
+        truth = _truth(place, space, owned)
+        observe = _observer(place, space, owned, learning_steps, console)
+    settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
     _make_folder(out)
-    diary = Diary(place, schedule, settings, truth, new_console(), out)
-    observe = _observer(place, space, owned, learning_steps, diary.console)
+    diary = Diary(place, schedule, settings, truth, console, out)
     diary.begin()
     try:
         for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
@@ -83,18 +103,19 @@ def configure(
 class Diary:
     """The rounds as they happen: on the screen, and in files that are whole after every round."""
 
-    world: "ConfMDP"
+    world: "Configurable"
     schedule: "Schedule"
     settings: dict[str, Any]
-    truth: list[str]
+    truth: list[str] | None  # of a simulated agent
     console: "Console"
     folder: Path | None
     rounds: list["Round"] = field(default_factory=list)
 
     def begin(self) -> None:
         """Who is observed, and what is promised."""
-        owned = ", ".join(self.truth) or "nothing but the constant"
-        say(self.console, f"An agent in {self.world.name} that controls {owned}.", style="bold")
+        owned = None if self.truth is None else ", ".join(self.truth) or "nothing but the constant"
+        known = "" if owned is None else f" that controls {owned}"
+        say(self.console, f"An agent in {self.world.name}{known}.", style="bold")
         say(self.console, promise(self.schedule, self.settings["design"]), style="dim")
 
     def enter(self, result: "Round") -> None:
@@ -121,9 +142,10 @@ class Diary:
         from policyspace.report.rounds_picture import Story, plot_rounds
 
         last, world = self.rounds[-1], self.world
-        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, tuple(self.truth))
+        truth = None if self.truth is None else tuple(self.truth)
+        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, truth)
         say(self.console, f"\nAfter {last.total_episodes} episodes: {story.verdict}.", style="bold")
-        missed = [name for name in self.truth if name in last.undecided]
+        missed = [name for name in truth or () if name in last.undecided]
         if missed:
             say(self.console, f"Not shown: {', '.join(missed)}.")
         if self.folder is None:
@@ -134,6 +156,25 @@ class Diary:
         film_rounds(story, paths[3])
         for path in paths:
             typer.echo(f"Saved {path}")
+
+
+def _check_one_world(
+    world: str | None, environment: EnvironmentOptions, actor: ActorOptions, said_of_world: str | int | None
+) -> None:
+    """A world of ours has simulated agents, an environment has the user's."""
+    if (world is None) == (environment.env is None):
+        raise InputError("one world is configured: name it, or an environment with --env.")
+    if world is not None and (actor.agent or actor.learn):
+        raise InputError("--agent and --learn act in an environment, found a world: name an environment with --env.")
+    if world is None and said_of_world is not None:
+        raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
+
+
+def _truth(world: "ConfMDP", space: Any, owned: tuple[str, ...]) -> list[str]:
+    """The features that an agent controls."""
+    from policyspace.worlds.agents import support_of
+
+    return [name for name in space.named(support_of(space, owned)) if name in world.feature_names]
 
 
 def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
@@ -150,12 +191,15 @@ def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
     return tuple(name for name in world.feature_names if name in chosen)
 
 
-def _configuration(world: "ConfMDP", given: str, key: Any) -> Any:
+def _configuration(world: Any, given: str | None, key: Any) -> Any:
+    """ω₀: what is given; else random, or an environment as it is."""
     from policyspace.worlds.configuration_parameters import parse_configuration
+    from policyspace.worlds.confmdp import ConfMDP
 
-    return (
-        world.random_configuration(key) if given == "random" else world.check_configuration(parse_configuration(given))
-    )
+    ours = isinstance(world, ConfMDP)
+    if given == "random" or (given is None and ours):
+        return world.random_configuration(key) if ours else world.uniform_configuration(key)
+    return world.check_configuration({} if given is None else parse_configuration(given))
 
 
 def _make_folder(out: Path | None) -> None:

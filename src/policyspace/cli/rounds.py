@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 Design = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--design",
         help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "uniform, or not at all.",
-        metavar="d-optimal|noncentrality|paper|uniform|none",
+        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
+        "simulated, elsewhere d-optimal.",
+        metavar="d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]

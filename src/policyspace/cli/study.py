@@ -9,6 +9,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
+from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
 from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_round
 from policyspace.errors import InputError
 
@@ -31,18 +32,19 @@ StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metava
 @bundled
 def create(
     study: StudyFile,
-    world: Annotated[
-        str,
-        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
-    ],
     rounds: RoundOptions,
+    environment: EnvironmentOptions,
+    world: Annotated[
+        str | None,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ] = None,
     features: Annotated[
         list[str] | None,
         typer.Option("--features", help="Those in question; the others are not tested.", metavar="NAME[,NAME…]"),
     ] = None,
     groups: options.GroupsOption = "feature",
     always: options.Always = None,
-    design: Design = "d-optimal",
+    design: Design = None,
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -59,10 +61,12 @@ def create(
 
     if not study.resolve().parent.is_dir():
         raise InputError(f"{study}: there is no folder '{study.parent}': make it first, or name another.")
+    if (world is None) == (environment.env is None):
+        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
     grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
-        world,
+        world or environment.world(),
         features=None if features is None else options.split(features),
         groups=grouping,
         always=[*options.split(always), *more],
@@ -73,7 +77,10 @@ def create(
     )
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
-    say(console, promise(schedule, design), style="dim")
+    say(console, promise(schedule, made.settings["design"]), style="dim")
+    if environment.env is not None:
+        for entry in made.world.parameters:
+            say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
     typer.echo(f"Saved {study}")
     say(console, f"Next: policyspace study ask {study}", style="dim")
 
@@ -87,11 +94,12 @@ def ask(
             "--out", help="Write the configuration, for `policyspace simulate --configuration`.", metavar="FILE.toml"
         ),
     ] = None,
+    env: Env = None,
     json: options.JsonOut = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
-    The answer stays the same until the next tell.
+    The answer stays the same until the next tell. An environment made by your own function is named again with --env.
     """
     from policyspace.study import Study
 
@@ -100,7 +108,7 @@ def ask(
     for target in (out, None if json in (None, "-") else Path(str(json))):
         if target is not None and not target.resolve().parent.is_dir():
             raise InputError(f"{target}: there is no folder '{target.parent}': make it first, or name another.")
-    opened = Study.open(study)
+    opened = Study.open(study, env)
     request = opened.ask()
     if request is None:
         if json is not None:
@@ -117,6 +125,21 @@ def ask(
         for path in (out, json):
             if path is not None:
                 typer.echo(f"Saved {path}")
+
+
+@app.command()
+@bundled
+def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
+    """Let an agent act in the environment as it was asked for, and tell the study: one round."""
+    from policyspace.study import Study
+
+    opened = Study.open(study, env)
+    result = opened.play(**actor.actors())
+    console, now = new_console(), opened.status()
+    if result is not None:
+        show_round(console, opened.world.name, now.schedule, result, now.truth)
+    done = now.finished
+    say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
 
 
 @app.command()

@@ -1,11 +1,8 @@
 """Any Gymnasium environment as a world that can be configured: no densities, only episodes."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Self, final
 
 import gymnasium
@@ -18,6 +15,7 @@ from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
 from policyspace.worlds.configurable import Array, Configurable, Configuration, Key, generator
 from policyspace.worlds.configuration_parameters import ConfigurationParameter
 from policyspace.worlds.episode_player import acting, play
+from policyspace.worlds.own_code import imported_module
 from policyspace.worlds.reaching import Make, followers, found_ways, made, own_value
 from policyspace.worlds.trajectories import Trajectories
 
@@ -223,13 +221,7 @@ def environment(env: Environment) -> tuple[str, Make]:
             raise InputError(f"Gymnasium knows no environment '{env}': {nearest(env, _registry())}")
         return env, RegisteredEnvironment(env)
     module, _, name = env.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
-    try:
-        inside = vars(import_module(module))
-    except Exception as error:  # whatever a user's module does
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(f"the environment '{env}' cannot be imported ({reason}): run where its module is.") from error
+    inside = vars(imported_module(module, "the environment"))
     if callable(inside.get(name)):
         return env, inside[name]
     if name in gymnasium.registry:
