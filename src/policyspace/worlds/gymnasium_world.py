@@ -206,7 +206,7 @@ class GymnasiumWorld(Configurable):
 UNBOUNDED = 1e300
 """In place of infinity, which JSON does not have."""
 
-MOST_SIMULATED_STEPS = 4000
+MOST_SIMULATED_STEPS = 2500
 """Simulations for designs and forecasts begin no episode after so many steps."""
 
 
