@@ -14,11 +14,6 @@ def test_a_notebook_runs(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "outputs are made, not stored"
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
-    assert all(
-        cell.outputs
-        for cell in notebook.cells
-        if cell.cell_type == "code" and not cell.source.startswith(("def", "from"))
-    )
 
 
 def test_there_are_two_notebooks():

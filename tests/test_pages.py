@@ -2,9 +2,11 @@
 
 A fenced block says by its language what is done with it:
 
-- `console`: every `$ command` is run, in a folder of the page's own, and must print what stands below it; a line `…` stands for any lines
+- `console`: every `$ command` is run, in a folder of the page's own, and must print what stands below it; a line `…`
+  stands for any lines
 - `python`: executed, all blocks of a page one after the other
-- `sh`: commands that take too long for a test or need other machines: `policyspace` must understand them, targets and extras must exist
+- `sh`: commands that take too long for a test or need other machines: `policyspace` must understand them, targets and
+  extras must exist
 - `text`, `toml`, `csv`: no commands
 
 After a change of words, `POLICYSPACE_REWRITE_PAGES=1 pytest tests/test_pages.py` writes the output in the pages again.
