@@ -4,7 +4,7 @@ import csv
 import functools
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,6 +135,11 @@ class Source:
             intercept=False if self.no_intercept else None,
         )
 
+    @property
+    def inputs(self) -> tuple[Path | str | None, ...]:
+        """What is read, as far as it is files."""
+        return self.file, self.groups, self.covariance
+
     def read(self) -> "Demonstrations":
         """What the file holds now."""
         from policyspace.data.readers import read
@@ -261,23 +266,28 @@ def _matrix(text: str) -> Any:
         raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
 
 
-def check_targets(picture: Path | None, json_target: str | None) -> None:
+def check_targets(
+    picture: Path | None, json_target: str | None, inputs: Iterable[str | Path | None] = (), out: Path | None = None
+) -> None:
     """Say before the work that its results could not be saved."""
+    from policyspace.data import whole_file
+
     if picture is not None:
         from policyspace.report.style import format_of
 
         format_of(picture)
-    for target in (picture, None if json_target == "-" else json_target):
-        if target is not None and not Path(target).resolve().parent.is_dir():
-            raise InputError(f"{target}: there is no folder '{Path(target).parent}': make it first, or name another.")
+    whole_file.check_targets([picture, None if json_target == "-" else json_target, out], inputs)
 
 
 def write_json(text: str, target: str) -> None:
     """To the screen for '-', otherwise to a file that appears whole or not at all."""
+    from policyspace.cli.screen import show_json
+
     if target == "-":
-        typer.echo(text)
+        show_json(text)
         return
     from policyspace.data.whole_file import replacing
+    from policyspace.printable import safe_json
 
     with replacing(target) as out:
-        out.write((text + "\n").encode())
+        out.write((safe_json(text) + "\n").encode())

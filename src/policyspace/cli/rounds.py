@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.cli import options
+from policyspace.cli.screen import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,18 +58,6 @@ class RoundOptions:
     ] = "auto"
 
 
-def new_console() -> "Console":
-    """The screen, where numbers and names are not coloured."""
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def say(console: "Console", text: str, style: str | None = None) -> None:
-    """A line as it is."""
-    console.print(text, style=style, markup=False, soft_wrap=True)
-
-
 def promise(schedule: "Schedule", design: str) -> str:
     """What holds for all rounds together."""
     head = f"{schedule.rule} rule, {design} design; "
@@ -100,7 +89,8 @@ def show_round(
     elsewhere = "where it is" if result.number == 0 else "where the data were collected"
     where = elsewhere if result.design is None else f"configured ({result.design}{asked})"
     most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
-    say(console, f"\nRound {result.number + 1}{most}: {where}", style="bold cyan")
+    say(console, "")
+    say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {words(world, result.configuration)}")
     tested = len(result.undecided) + len(result.newly_selected)
     say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule)}")

@@ -9,7 +9,8 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, promise, show_round
+from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+OwnWorld = Annotated[
+    str | None,
+    typer.Option(
+        "--world",
+        help="The world of your own that the study was created with: only if it is named here is it imported.",
+        metavar="module:Class",
+    ),
+]
 StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metavar="STUDY.sqlite")]
 
 
@@ -57,8 +66,7 @@ def create(
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    if not study.resolve().parent.is_dir():
-        raise InputError(f"{study}: there is no folder '{study.parent}': make it first, or name another.")
+    options.check_targets(None, None, out=study)
     grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
@@ -74,7 +82,7 @@ def create(
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
     say(console, promise(schedule, design), style="dim")
-    typer.echo(f"Saved {study}")
+    show_saved([study])
     say(console, f"Next: policyspace study ask {study}", style="dim")
 
 
@@ -88,6 +96,7 @@ def ask(
         ),
     ] = None,
     json: options.JsonOut = None,
+    world: OwnWorld = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
@@ -97,10 +106,8 @@ def ask(
 
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
-    for target in (out, None if json in (None, "-") else Path(str(json))):
-        if target is not None and not target.resolve().parent.is_dir():
-            raise InputError(f"{target}: there is no folder '{target.parent}': make it first, or name another.")
-    opened = Study.open(study)
+    options.check_targets(None, json, [study], out)
+    opened = Study.open(study, world)
     request = opened.ask()
     if request is None:
         if json is not None:
@@ -114,9 +121,7 @@ def ask(
         options.write_json(_toml(request.configuration), str(out))
     if json != "-":
         _show_request(opened.settings["world_name"], opened.status().schedule, request)
-        for path in (out, json):
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        show_saved([out, json])
 
 
 @app.command()
@@ -135,13 +140,14 @@ def tell(
             metavar="FILE.toml|NAME=VALUE,…",
         ),
     ] = None,
+    world: OwnWorld = None,
 ) -> None:
     """Test what was observed, and keep it in the study: all of it, or nothing at all."""
     from policyspace.data.readers import read
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    opened = Study.open(study)
+    opened = Study.open(study, world)
     columns = options.split(actions)
     wanted = options.split(features) or (list(opened.world.feature_names) if columns else None)
     data = read(
@@ -166,13 +172,14 @@ def status(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the rounds (PNG, SVG, PDF or GIF).", metavar="FILE")
     ] = None,
+    world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
     film = plot is not None and plot.suffix.lower() == ".gif"
-    options.check_targets(None if film else plot, json)
-    opened = Study.open(study)
+    options.check_targets(None if film else plot, json, [study], plot if film else None)
+    opened = Study.open(study, world)
     now = opened.status()
     if plot is not None:
         from policyspace.report.rounds_film import film_rounds
@@ -185,9 +192,7 @@ def status(
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
         _show_status(now)
-        for path in (plot, json):
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        show_saved([plot, json])
 
 
 def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
