@@ -94,6 +94,17 @@ class Demonstrations:
         return float(self.num_pairs) if self.weights is None else float(self.weights.sum())
 
     @property
+    def sampling_weights(self) -> bool:
+        """Do the weights say how many of a population a row stands for, rather than how many equal pairs it is?"""
+        return self.weights is not None and self.metadata.get("weights_are") == "sampling"
+
+    @property
+    def counted_pairs(self) -> int:
+        """How many pairs were observed: the sum of the weights where they are counts, else the number of rows."""
+        whole = self.weights is not None and not self.sampling_weights and bool((self.weights % 1 == 0).all())
+        return round(self.total_weight) if whole else self.num_pairs
+
+    @property
     def looks_discrete(self) -> bool:
         """Is the one continuous action only ever one of at most ten whole numbers? Then it may be a label."""
         if self.discrete or self.actions.shape[1] > 1:
@@ -181,6 +192,7 @@ class Demonstrations:
             metadata or {},
             subjects,
         )
+        made = _with_labels_that_weigh(made)
         return made if reference is None else made.with_reference(reference)
 
     @classmethod
@@ -283,6 +295,20 @@ def _check_weights(weights: np.ndarray | None, n: int) -> None:
         raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}: drop it.")
     if not weights.any():
         raise InputError("at least one weight must be positive, found only zeros.")
+
+
+def _with_labels_that_weigh(data: Demonstrations) -> Demonstrations:
+    """Without labels that only rows of weight 0 have: such a label does not exist."""
+    if data.weights is None or not data.discrete:
+        return data
+    size = len(data.action_names)
+    gone = np.bincount(data.actions, minlength=size) > 0
+    gone &= np.bincount(data.actions, data.weights, size) == 0
+    if not gone.any():
+        return data
+    kept = data.rows(np.flatnonzero(~gone[data.actions]))
+    names = tuple(name for name, lost in zip(data.action_names, gone, strict=True) if not lost)
+    return replace(kept, actions=(np.cumsum(~gone) - 1)[kept.actions], action_names=names)
 
 
 def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None) -> None:
