@@ -66,7 +66,7 @@ _HOME = {
     "InputError": "errors",
 }
 
-_MODULES = ("configuration", "planning", "policies", "theory", "worlds")
+_MODULES = ("configuration", "planning", "policies", "sklearn", "theory", "worlds")
 
 __all__ = [
     "BoltzmannLinear",
