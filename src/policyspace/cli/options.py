@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
     from policyspace.policies.spec import PolicySpec
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Logged states and actions: a CSV, Parquet, Arrow/Feather or NPZ file, D4RL's HDF5, a folder of LeRobot, the "
+        "folder or id of a Minari dataset.",
+        metavar="SOURCE",
+    ),
+]
 Actions = Annotated[
     list[str] | None,
     typer.Option("--actions", "--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
