@@ -13,6 +13,7 @@ from policyspace.cli.reproduce import reproduce
 from policyspace.cli.simulate import simulate
 from policyspace.cli.study import app as study
 from policyspace.cli.theory import theory
+from policyspace.cli.watch import watch
 from policyspace.cli.worlds import worlds
 from policyspace.errors import InputError
 
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(identify)
+app.command()(watch)
 app.command()(plan)
 app.command()(theory)
 app.command()(worlds)

@@ -4,7 +4,7 @@ import csv
 import functools
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -277,6 +277,16 @@ def check_targets(picture: Path | None, json_target: str | None) -> None:
     for target in (picture, None if json_target == "-" else json_target):
         if target is not None and not Path(target).resolve().parent.is_dir():
             raise InputError(f"{target}: there is no folder '{Path(target).parent}': make it first, or name another.")
+
+
+def check_file(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Say before the work that this file could not be written."""
+    if suffixes and not path.name.lower().endswith(tuple(suffixes)):
+        raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
+    if path.is_dir():
+        raise InputError(f"{path}: expected a file name, found a folder: name a file in it.")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"{path}: there is no folder '{path.parent}': make it first, or name another.")
 
 
 def write_json(text: str, target: str) -> None:

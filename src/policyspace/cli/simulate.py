@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.options import check_file
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -115,14 +116,8 @@ def _check_targets(out: Path, save_agent: Path | None, render: Path | None) -> N
     from policyspace.data.readers import SUFFIXES
 
     for path, suffixes in ((out, SUFFIXES), (save_agent, ()), (render, PICTURES)):
-        if path is None:
-            continue
-        if suffixes and not path.name.lower().endswith(tuple(suffixes)):
-            raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
-        if path.is_dir():
-            raise InputError(f"{path}: expected a file name, found a folder: name a file in it.")
-        if not path.resolve().parent.is_dir():
-            raise InputError(f"{path}: there is no folder '{path.parent}': make it first, or name another.")
+        if path is not None:
+            check_file(path, suffixes)
 
 
 def _agent(

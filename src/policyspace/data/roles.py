@@ -46,17 +46,17 @@ class Roles:
         """Column names for everything, each different from those of the features."""
         taken = {*demonstrations.names, *demonstrations.recorded}
         wanted = ("action",) if demonstrations.discrete else demonstrations.action_names
-        action = tuple(_free(name, taken) for name in wanted)
+        action = tuple(free_name(name, taken) for name in wanted)
         return cls(
             action,
             demonstrations.names,
-            None if demonstrations.episodes is None else _free("episode", taken),
-            None if demonstrations.weights is None else _free("weight", taken),
+            None if demonstrations.episodes is None else free_name("episode", taken),
+            None if demonstrations.weights is None else free_name("weight", taken),
             demonstrations.discrete,
             demonstrations.action_names,
             demonstrations.blocks,
             {name: value for name, value in demonstrations.metadata.items() if name not in FROM_READING},
-            subject=None if demonstrations.subjects is None else _free("subject", taken),
+            subject=None if demonstrations.subjects is None else free_name("subject", taken),
             recorded=tuple(demonstrations.recorded),
         )
 
@@ -191,7 +191,8 @@ def _codes(table: Table, roles: Roles) -> np.ndarray:
     return codes
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken; it is taken then."""
     while name in taken:
         name += "_"
     taken.add(name)

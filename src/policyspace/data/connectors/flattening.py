@@ -1,6 +1,6 @@
 """Observations and actions of any Gymnasium space as named columns: `position[0]`, `arm.angle[1]`, `observation[2]`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,25 +43,36 @@ def num_rows(values: Any) -> int:
     return len(values)
 
 
-def flatten(name: str, values: Any, space: Any = None) -> list[Column]:
-    """The columns of arrays [n, …] inside nested dicts and tuples; `space`, if known, says which are categories."""
+def flatten(name: str, values: Any, space: Any = None, frames: int = 1) -> list[Column]:
+    """The columns of arrays [n, …] inside nested dicts and tuples; `space`, if known, says which are categories.
+
+    Of arrays that hold several `frames`, the oldest first, the names say which: `speed@t-1`, `speed@t`.
+    """
     if isinstance(values, Mapping):
         inner = {key: key if name == OBSERVATION else f"{name}.{key}" for key in values}
         return [
             column
             for key, inside in values.items()
-            for column in flatten(str(inner[key]), inside, None if space is None else space[key])
+            for column in flatten(str(inner[key]), inside, None if space is None else space[key], frames)
         ]
     if isinstance(values, tuple):
         return [
             column
             for i, inside in enumerate(values)
-            for column in flatten(f"{name}[{i}]", inside, None if space is None else space[i])
+            for column in flatten(f"{name}[{i}]", inside, None if space is None else space[i], frames)
         ]
-    return _of_array(name, values, _kind(name, space))
+    return _of_array(name, values, _kind(name, space), frames)
 
 
-def _of_array(name: str, values: Any, kind: str) -> list[Column]:
+def in_frames(names: Sequence[str], frames: int) -> list[str]:
+    """The names of one frame for each of several, the oldest first."""
+    if frames == 1:
+        return list(names)
+    ages = [f"t-{age}" if age else "t" for age in reversed(range(frames))]
+    return [f"{name}@{age}" for age in ages for name in names]
+
+
+def _of_array(name: str, values: Any, kind: str, frames: int) -> list[Column]:
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -80,8 +91,11 @@ def _of_array(name: str, values: Any, kind: str) -> list[Column]:
     flat = array.reshape(len(array), -1)
     if kind or array.dtype.kind == "b":
         flat = flat.astype(np.float64 if kind == "amount" else np.int64)
-    single = flat.shape[1] == 1
-    names = [name if single else f"{name}[{','.join(map(str, place))}]" for place in np.ndindex(shape)]
+    stacked = frames > 1 and flat.shape[1] % frames == 0
+    one = (flat.shape[1] // frames,) if stacked else shape
+    single = int(np.prod(one)) == 1
+    names = [name if single else f"{name}[{','.join(map(str, place))}]" for place in np.ndindex(one)]
+    names = in_frames(names, frames if stacked else 1)
     return [Column(n, column, kind == "category") for n, column in zip(names, flat.T, strict=True)]
 
 

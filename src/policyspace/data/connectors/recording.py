@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from policyspace.data.columns import Table
-from policyspace.data.connectors.flattening import ACTION, OBSERVATION, Column, each_array, flatten, num_rows
-from policyspace.data.roles import Roles, Stored
+from policyspace.data.connectors.flattening import ACTION, OBSERVATION, Column, each_array, flatten, in_frames, num_rows
+from policyspace.data.roles import Roles, Stored, free_name
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Recording:
     """Rows of any Gymnasium spaces: arrays [n, …], or dicts and tuples of arrays.
 
     `recorded` is kept beside the pairs, `others` are columns that a caller may name, `features` are names for the
-    columns of the observations.
+    columns of the observations, or of one of the `frames` that an observation holds.
     """
 
     observations: Any
@@ -33,27 +33,29 @@ class Recording:
     action_space: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     features: tuple[str, ...] = ()
+    frames: int = 1
 
     def stored(self) -> Stored:
         """One column a number, and the roles of the columns; actions of several choices have none until one is chosen."""
-        observed = flatten(OBSERVATION, self.observations, self.observation_space)
+        observed = flatten(OBSERVATION, self.observations, self.observation_space, self.frames)
         if self.features:
-            observed = _renamed(observed, self.features)
-        acted = flatten(ACTION, self.actions, self.action_space)
-        chosen = tuple(column.name for column in acted)
-        if len(acted) > 1 and any(column.values.dtype.kind != "f" for column in acted):
-            chosen = ()
-        columns = [*observed, *acted]
-        columns += [Column("episode", np.asarray(self.episodes))] if self.episodes is not None else []
-        recorded = [Column(name, np.asarray(values).reshape(-1)) for name, values in self.recorded.items()]
-        names = {column.name for column in (*columns, *recorded)}
-        others = [Column(name, np.asarray(values)) for name, values in self.others.items() if name not in names]
-        frame = _frame([*columns, *recorded, *others], len(observed[0].values))
+            observed = _renamed(observed, self.features, self.frames)
+        taken = {column.name for column in observed}
+
+        def beside(column: Column) -> Column:
+            return column._replace(name=free_name(column.name, taken))
+
+        acted = [beside(column) for column in flatten(ACTION, self.actions, self.action_space)]
+        several = len(acted) > 1 and any(column.values.dtype.kind != "f" for column in acted)
+        episodes = [] if self.episodes is None else [beside(Column("episode", np.asarray(self.episodes)))]
+        recorded = [beside(Column(name, np.asarray(values).reshape(-1))) for name, values in self.recorded.items()]
+        others = [Column(name, np.asarray(values)) for name, values in self.others.items() if name not in taken]
+        frame = _frame([*observed, *acted, *episodes, *recorded, *others], len(observed[0].values))
         frame = Table(frame).with_categories([column.name for column in observed if column.category]).frame
         return frame, Roles(
-            chosen,
+            () if several else tuple(column.name for column in acted),
             tuple(column.name for column in observed),
-            None if self.episodes is None else "episode",
+            episodes[0].name if episodes else None,
             metadata=self.metadata,
             recorded=tuple(column.name for column in recorded),
         )
@@ -96,10 +98,11 @@ def _concatenated(parts: list[Any]) -> Any:
     return each_array(lambda *arrays: np.concatenate(arrays), *parts)
 
 
-def _renamed(columns: list[Column], names: tuple[str, ...]) -> list[Column]:
+def _renamed(columns: list[Column], given: tuple[str, ...], frames: int) -> list[Column]:
+    names = in_frames(given, frames if len(given) < len(columns) else 1)
     if len(names) != len(columns):
         found = ", ".join(column.name for column in columns)
-        raise InputError(f"there must be one name for each of {found}, found {len(names)}: correct features=.")
+        raise InputError(f"there must be one name for each of {found}, found {len(given)}: correct features=.")
     return [column._replace(name=name) for column, name in zip(columns, names, strict=True)]
 
 
