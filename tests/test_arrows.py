@@ -140,6 +140,7 @@ def test_identify_never_loads_jax(rule, tmp_path):
     found = loaded(COMMAND.format(arguments=arguments), tmp_path)
     assert "numpy" in found
     assert found.isdisjoint({"jax", "jaxlib", "optax", "gymnasium", "matplotlib", "pandas"})
+    assert found.isdisjoint({"minari", "h5py", "stable_baselines3", "torch"})
 
 
 def test_the_package_itself_loads_nothing(tmp_path):
