@@ -170,29 +170,41 @@ def status(
     study: StudyFile,
     json: options.JsonOut = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the rounds (PNG, SVG, PDF or GIF).", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--plot", help="Draw the evidence of each unit over the rounds (PNG, SVG or PDF).", metavar="FILE"
+        ),
+    ] = None,
+    rounds: Annotated[
+        Path | None,
+        typer.Option("--rounds", help="Draw the rounds' configurations (PNG, SVG, PDF or GIF).", metavar="FILE"),
     ] = None,
     world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
-    film = plot is not None and plot.suffix.lower() == ".gif"
-    options.check_targets(None if film else plot, json, [study], plot if film else None)
+    film = rounds is not None and rounds.suffix.lower() == ".gif"
+    options.check_targets(plot, json, [study], rounds)
+    options.check_targets(None if film else rounds, None, [study])
     opened = Study.open(study, world)
     now = opened.status()
     if plot is not None:
+        from policyspace.report.evidence_rounds import plot_evidence_over_rounds
+
+        plot_evidence_over_rounds(now, plot)
+    if rounds is not None:
         from policyspace.report.rounds_film import film_rounds
         from policyspace.report.rounds_picture import Story, plot_rounds
 
         truth = None if now.truth is None else tuple(now.truth)
         story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
-        (film_rounds if film else plot_rounds)(story, plot)
+        (film_rounds if film else plot_rounds)(story, rounds)
     if json is not None:
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
         _show_status(now)
-        show_saved([plot, json])
+        show_saved([plot, rounds, json])
 
 
 def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -210,7 +222,7 @@ def _show_request(world: str, schedule: "Schedule", request: "Request") -> None:
     say(
         console,
         f"Round {request.number + 1} of at most {schedule.num_rounds}: {request.num_episodes} episodes "
-        f"({level_in_words(schedule)})",
+        f"({level_in_words(schedule, request.number)})",
         style="bold",
     )
     say(console, f"Configuration: {words(world, request.configuration)}.")
