@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from policyspace.worlds.agents import learn
     from policyspace.worlds.confmdp import ConfMDP, rollout
     from policyspace.worlds.trajectories import Trajectories
+    from policyspace.worlds.watching import watch
 
 _HOME = {
     "Demonstrations": "data.demonstrations",
@@ -61,12 +62,13 @@ _HOME = {
     "rollout": "worlds.confmdp",
     "make_world": "worlds",
     "learn": "worlds.agents",
+    "watch": "worlds.watching",
     "configure": "configuration",
     "Study": "study",
     "InputError": "errors",
 }
 
-_MODULES = ("configuration", "planning", "policies", "theory", "worlds")
+_MODULES = ("configuration", "planning", "policies", "sklearn", "theory", "worlds")
 
 __all__ = [
     "BoltzmannLinear",
@@ -98,6 +100,7 @@ __all__ = [
     "read",
     "rollout",
     "simplified",
+    "watch",
     "write",
 ]
 

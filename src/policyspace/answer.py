@@ -1,13 +1,13 @@
 """The answer: what the agent controls, every number behind it, and the words for it."""
 
-import html
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit
-from policyspace.table import Table
+from policyspace.printable import escaped
+from policyspace.table import Table, page_of_text
 
 COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
 
@@ -178,12 +178,12 @@ class Identification:
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(ruled=True), "", *self.notes()])
+        return page_of_text(self.sentence, self.table().text(ruled=True), self.notes())
 
     def _repr_html_(self) -> str:
         table = self.table().html(attributes=" style='text-align:left'")
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes())
-        return f"<p><b>{html.escape(self.sentence)}</b></p>{table}{notes}"
+        notes = "".join(f"<div>{escaped(note)}</div>" for note in self.notes())
+        return f"<p><b>{escaped(self.sentence)}</b></p>{table}{notes}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; numbers that JSON cannot hold (an infinite effect) become null."""

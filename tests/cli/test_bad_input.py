@@ -148,7 +148,7 @@ def test_bad_options(name, run, folder):
 
 
 def test_no_file_at_all(run):
-    check(run(), "file", "policyspace identify --help")
+    check(run(), "SOURCE", "policyspace identify --help")
 
 
 FILES = {

@@ -51,7 +51,7 @@ def test_from_create_to_answer_and_the_same_again(tmp_path):
         for one in rounds:
             del one["told_at"]
     assert answers[0] == answers[1]
-    assert answers[0][-1]["selected"] == ("observation_2", "observation_3")
+    assert answers[0][-1]["selected"] == ("observation[2]", "observation[3]")
 
 
 def test_a_person_tells_a_log(tmp_path):
@@ -68,11 +68,11 @@ def test_a_person_tells_a_log(tmp_path):
             episodes.append(episode)
             seen, _, terminated, truncated, _ = env.step(actions[-1])
             ended = terminated or truncated
-    names = tuple(f"observation_{i}" for i in (3, 2, 1, 0))
+    names = tuple(f"observation[{i}]" for i in (3, 2, 1, 0))
     result = study.tell(Demonstrations(np.array(rows), np.array(actions), names, ("0", "1"), np.array(episodes)))
-    assert set(result.newly_selected) == {"observation_2", "observation_3"} and result.num_episodes == 12
+    assert set(result.newly_selected) == {"observation[2]", "observation[3]"} and result.num_episodes == 12
     assert "no configuration has been near yet" in study.ask().why
-    with pytest.raises(InputError, match="lack the feature 'observation_0' of the world 'CartPole-v1'"):
+    with pytest.raises(InputError, match=r"lack the feature 'observation.0.' of the world"):
         study.tell(
             Demonstrations(np.array(rows), np.array(actions), ("a", "b", "c", "d"), ("0", "1"), np.array(episodes))
         )
@@ -168,5 +168,5 @@ def test_what_an_agent_does_not_use_is_rarely_selected(tmp_path):
         agent = balancer(seed)
         while study.play(agent) is not None:
             pass
-        false += bool({"observation_0", "observation_1"} & set(study.status().selected))
+        false += bool({"observation[0]", "observation[1]"} & set(study.status().selected))
     assert false <= binom.ppf(0.999, count, 0.1)

@@ -45,9 +45,7 @@ def test_every_way_is_found_and_reaches_the_environment():
     world = GymnasiumWorld.of(Walk, bounds)
     assert world.facts.ways == {"drift": "keyword", "scale": "attribute", "pull": "attribute", "start": "options"}
     assert [p.default for p in world.parameters] == [0.0, 1.0, 0.0, 0.0]
-    assert "twice follows" in world.parameters[1].description and world.feature_names == tuple(
-        f"observation_{i}" for i in range(2)
-    )
+    assert "twice follows" in world.parameters[1].description and world.feature_names == ("place[0]", "place[1]")
     env = world.environment({"drift": 0.25, "scale": 1.5, "pull": 0.5, "start": 2.0})
     assert (env.unwrapped.drift, env.unwrapped.scale, env.unwrapped.twice, env.unwrapped.pull) == (0.25, 1.5, 3.0, 0.5)
     assert env.reset(seed=0)[0]["place"].tolist() == [2.0, 0.0]
@@ -148,7 +146,7 @@ def test_facts_survive_json_and_no_named_code_is_imported():
 
 
 def test_the_player_sees_what_a_loop_by_hand_sees():
-    def act(observation):
+    def act(observation, _=False):
         return 5 + int(observation["place"][0] > 0)
 
     seen = play(Walk(drift=0.1), act, 3, seed=8)
@@ -193,5 +191,5 @@ def test_an_agent_is_a_function_a_model_or_what_learns():
     assert observe(KEY, {"drift": 0.5}, 1).actions.tolist() == [[2] * 7] and learned_in == [0.5]
     with pytest.raises(InputError, match="say who acts"):
         world.observe()
-    with pytest.raises(InputError, match="found a int"):
+    with pytest.raises(InputError, match="found int"):
         acting(3, 0)

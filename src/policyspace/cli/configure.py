@@ -11,7 +11,8 @@ import typer
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
 from policyspace.cli.environments import ActorOptions, EnvironmentOptions
-from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, promise, show_round
+from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -23,17 +24,18 @@ if TYPE_CHECKING:
     from policyspace.worlds.confmdp import ConfMDP
 
 
-@bundled
-def configure(
-    rounds: RoundOptions,
-    environment: EnvironmentOptions,
-    actor: ActorOptions,
-    world: Annotated[
-        str | None,
-        typer.Argument(
-            help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
-        ),
-    ] = None,
+World = Annotated[
+    str | None,
+    typer.Argument(
+        help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
+    ),
+]
+
+
+@dataclass(frozen=True)
+class SimulatedAgent:
+    """The agent of a world of ours."""
+
     controls: Annotated[
         str | None,
         typer.Option(
@@ -41,7 +43,20 @@ def configure(
             help="What the agent of a WORLD perceives and controls; by default random.",
             metavar="NAME,…|random|all|none",
         ),
-    ] = None,
+    ] = None
+    learning_steps: Annotated[
+        int | None,
+        typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
+    ] = None
+
+
+@bundled
+def configure(
+    rounds: RoundOptions,
+    simulated: SimulatedAgent,
+    environment: EnvironmentOptions,
+    actor: ActorOptions,
+    world: World = None,
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -51,10 +66,6 @@ def configure(
         ),
     ] = None,
     design: Design = None,
-    learning_steps: Annotated[
-        int | None,
-        typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
-    ] = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -69,10 +80,11 @@ def configure(
     from policyspace.configuration.loop import rounds_of
     from policyspace.configuration.round import plain
     from policyspace.configuration.schedule import Schedule
+    from policyspace.data.whole_file import check_targets, made_folder
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import default_design, design_for, load_world
 
-    _check_one_world(world, environment, actor, controls or learning_steps)
+    _check_one_world(world, environment, actor, simulated)
     playable = environment.world()
     place: Any = playable or load_world(str(world))
     design = design or default_design(place)
@@ -84,11 +96,12 @@ def configure(
     if playable is not None:
         observe = playable.observe(**actor.actors())
     else:
-        owned = controls_of(place, controls or "random", keys[0])
+        owned = controls_of(place, simulated.controls or "random", keys[0])
         truth = _truth(place, space, owned)
-        observe = _observer(place, space, owned, learning_steps, console)
+        observe = _observer(place, space, owned, simulated.learning_steps, console)
     settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
-    _make_folder(out)
+    if out is not None:
+        check_targets(targets(made_folder(out)), [configuration])
     diary = Diary(place, schedule, settings, truth, console, out)
     diary.begin()
     try:
@@ -132,7 +145,7 @@ class Diary:
             "rounds": [entered.to_dict() for entered in self.rounds],
         }
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-        options.write_json(text, str(self.folder / "rounds.json"))
+        options.write_json(text, str(targets(self.folder)[0]))
 
     def end(self) -> None:
         """The answer against the truth, and the pictures."""
@@ -144,29 +157,29 @@ class Diary:
         last, world = self.rounds[-1], self.world
         truth = None if self.truth is None else tuple(self.truth)
         story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, truth)
-        say(self.console, f"\nAfter {last.total_episodes} episodes: {story.verdict}.", style="bold")
+        say(self.console, "")
+        say(self.console, f"After {last.total_episodes} episodes: {story.verdict}.", style="bold")
         missed = [name for name in truth or () if name in last.undecided]
         if missed:
             say(self.console, f"Not shown: {', '.join(missed)}.")
         if self.folder is None:
             return
-        paths = [self.folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
-        for path in paths[1:3]:
+        _, *pictures, film = paths = targets(self.folder)
+        for path in pictures:
             plot_rounds(story, path)
-        film_rounds(story, paths[3])
-        for path in paths:
-            typer.echo(f"Saved {path}")
+        film_rounds(story, film)
+        show_saved(paths)
 
 
 def _check_one_world(
-    world: str | None, environment: EnvironmentOptions, actor: ActorOptions, said_of_world: str | int | None
+    world: str | None, environment: EnvironmentOptions, actor: ActorOptions, simulated: SimulatedAgent
 ) -> None:
     """A world of ours has simulated agents, an environment has the user's."""
     if (world is None) == (environment.env is None):
         raise InputError("one world is configured: name it, or an environment with --env.")
     if world is not None and (actor.agent or actor.learn):
         raise InputError("--agent and --learn act in an environment, found a world: name an environment with --env.")
-    if world is None and said_of_world is not None:
+    if world is None and simulated != SimulatedAgent():
         raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
 
 
@@ -202,13 +215,9 @@ def _configuration(world: Any, given: str | None, key: Any) -> Any:
     return world.check_configuration({} if given is None else parse_configuration(given))
 
 
-def _make_folder(out: Path | None) -> None:
-    if out is None:
-        return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: is no folder that can be made ({error.strerror}): name another.") from error
+def targets(folder: Path) -> list[Path]:
+    """The rounds as data, as pictures and as a film."""
+    return [folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
 
 
 def _observer(

@@ -76,11 +76,14 @@ class ActorOptions:
 
     def actors(self) -> dict[str, Any]:
         """The arguments of `GymnasiumWorld.observe`."""
-        from policyspace.worlds.model_files import load_agent_or_function
         from policyspace.worlds.own_code import imported
+        from policyspace.worlds.player import agent_from_file
 
+        agent = self.agent
+        if agent is not None:
+            agent = imported(agent, "the agent") if ":" in agent else agent_from_file(agent)
         return {
-            "agent": None if self.agent is None else load_agent_or_function(self.agent),
+            "agent": agent,
             "learn": None if self.learn is None else imported(self.learn, "what learns"),
         }
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import typer
+from policyspace.cli.screen import new_console, say
 
 if TYPE_CHECKING:
     from policyspace.cli.options import Source
@@ -17,15 +17,17 @@ def show_stream(source: "Source", significance: float, budget: int | None, wait:
     space, _ = bound(source.read(), policy=source.spec)
     # Each look at a network costs seconds: look again when there is a tenth more to see.
     growth = 1.0 if space.column_names else 1.1
-    standing = None
+    standing, console = None, new_console()
     for standing in follow(source.file, source.read, lambda _: space, significance, budget, wait, look_growth=growth):
-        typer.echo(str(standing))
+        say(console, str(standing))
     if standing is None:
-        typer.echo("No episode is complete yet.")
+        say(console, "No episode is complete yet.")
         return
     found = ", ".join(standing.controlled) or "no group yet"
     why = "every group is found" if standing.decided else "the budget is spent" if budget else "the file has ended"
-    typer.echo(
-        f"\nControlled: {found} ({why} after {standing.num_episodes} episodes; chance of any false 'controlled' "
-        f"≤ {significance:g}, whatever the looking)."
+    say(console, "")
+    say(
+        console,
+        f"Controlled: {found} ({why} after {standing.num_episodes} episodes; chance of any false 'controlled' "
+        f"≤ {significance:g}, whatever the looking).",
     )

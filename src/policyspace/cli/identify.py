@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli import options, screen
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Test = Annotated[
     typer.Option(
         "--test",
         help="What decides; by default Wilks' theorem, or the assumption-lean test where the data contradict the policy.",
-        metavar="auto|wilks|firth|lean|bootstrap|universal|eprocess|mixture",
+        metavar="auto|wilks|firth|lean|robust|bootstrap|universal|eprocess|mixture",
     ),
 ]
 DependenceName = Annotated[
@@ -83,7 +83,7 @@ def identify(
     """
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, found {seed}.")
-    options.check_targets(plot, json)
+    options.check_targets(plot, json, source.inputs)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
     others |= {"--json": json is not None, "--plot": plot is not None}
@@ -115,9 +115,7 @@ def identify(
         options.write_json(result.to_json(), json)
     if json != "-":
         show(result)
-        for path in [plot, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        screen.show_saved([plot, json])
 
 
 def _check_follow(follow: bool, wait: float | None, budget: int | None, others: list[str]) -> None:
@@ -133,8 +131,6 @@ def _check_follow(follow: bool, wait: float | None, budget: int | None, others: 
 
 def show(result: "Identification") -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
-    from policyspace.cli import screen
-
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
     styles = [colours[test.verdict] for test in result.tests]
     screen.show(result.sentence, result.table(), result.notes(), result.columns()[1:5], styles)

@@ -42,7 +42,7 @@ def plan(
     """
     from policyspace.planning import Aim, pilot, plan_likelihood
 
-    options.check_targets(plot, json)
+    options.check_targets(plot, json, source.inputs)
     likelihood, demonstrations = pilot(source.read(), policy=source.spec)
     result = plan_likelihood(likelihood, demonstrations, Aim(power, significance, confidence, effect, test))
     if plot is not None:
@@ -55,6 +55,4 @@ def plan(
     if json != "-":
         table = result.table()
         screen.show(result.sentence, table, result.notes(), right=table.columns[1:])
-        for path in [plot, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        screen.show_saved([plot, json])

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Self
 
+from policyspace.cli.screen import say
 from policyspace.experiments.records import Cell, Store
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class CellProgress:
         return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
 
     def _say(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+        say(self._console, text)
 
 
 class TimeLeft:

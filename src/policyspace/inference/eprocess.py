@@ -15,6 +15,7 @@ from policyspace.inference.base import SupportTest, e_value
 from policyspace.inference.glr import Test
 from policyspace.policies.base import Policy, PolicySpace
 from policyspace.policies.groups import Support
+from policyspace.printable import printable
 
 BLOCK = 50
 """Rows that count as an episode where the data name none."""
@@ -104,7 +105,8 @@ class Standing:
 
     def __str__(self) -> str:
         cells = [
-            f"{u.group} {'controlled' if u.state == 'controlled' else f'E = {np.exp(u.log_e):.2g}'}" for u in self.units
+            f"{printable(u.group)} {'controlled' if u.state == 'controlled' else f'E = {np.exp(u.log_e):.2g}'}"
+            for u in self.units
         ]
         return f"episode {self.num_episodes}, {self.num_pairs} pairs: " + ", ".join(cells)
 

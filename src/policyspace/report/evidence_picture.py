@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyspace.answer import GroupTest, Identification
+from policyspace.printable import printable
 from policyspace.report.style import (
     AMBER,
     DARK_AMBER,
@@ -41,10 +42,10 @@ def plot_evidence(answer: Identification, path: str | Path) -> None:
 def draw_evidence(answer: Identification) -> "Figure":
     """One bar a group, as long as −log₁₀ of its adjusted p-value; what passes the line is used, or controlled."""
     tests = _strongest(answer.tests)[::-1]
-    title = textwrap.wrap(_one_line(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
+    title = textwrap.wrap(printable(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
     height = 0.95 + 0.2 * len(title) + 0.32 * len(tests)
     figure = new_figure(height, width=8.2)
-    figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
+    figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold")
     axes = figure.add_subplot()
     _draw_bars(axes, tests, [answer.verdict_in_words(test) for test in tests])
     promise = "" if answer.promise else "; no promise is made, see the report"
@@ -67,10 +68,10 @@ def _draw_bars(axes: "Axes", tests: list[GroupTest], verdicts: list[str]) -> Non
     short = evidence < 0.02  # a bar of no length is still shown
     axes.scatter(evidence[short], positions[short], s=22, color=COLOURS["no evidence"], zorder=3, clip_on=False)
     axes.set_ylim(-0.65, len(tests) - 0.35)
-    names = [_shortened(_one_line(test.group)) for test in tests]
+    names = [_shortened(printable(test.group)) for test in tests]
     if len(set(names)) < len(names):  # then their place in the table tells them apart
         names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
-    axes.set_yticks(positions, names, fontsize=9.5, color=INK, parse_math=False)
+    axes.set_yticks(positions, names, fontsize=9.5, color=INK)
     for position, test, verdict in zip(positions, tests, verdicts, strict=True):
         p = test.adjusted_p_value
         label = f"{verdict}, p = {p:.2g}" if p > 1e-300 else f"{verdict}, p < 1e-300"
@@ -107,11 +108,6 @@ def _evidence(tests: list[GroupTest]) -> np.ndarray:
 def _tick(evidence: float) -> str:
     p = 10.0**-evidence
     return f"{p:.2g}" if p >= 1e-3 or evidence != round(evidence) else f"$10^{{-{evidence:g}}}$"
-
-
-def _one_line(text: str) -> str:
-    """Without what would break a line of a picture."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _shortened(name: str, width: int = 36) -> str:

@@ -45,10 +45,16 @@ class Study:
     the levels of all rounds add up to δ, or the evidence of all of them multiplies. Everything is in the one file.
     """
 
-    def __init__(self, store: StudyStore, world: "Configurable | None" = None) -> None:
+    def __init__(self, store: StudyStore, own_world: str | None = None, given: "Configurable | None" = None) -> None:
         self._store = store
         self.settings: dict[str, Any] = store.settings()
-        self._given = world
+        self._own_world = own_world  # module:Class, as the user named it
+        self._given = given  # a world that is already made
+        named = self.settings.get("world")
+        if own_world is not None and own_world != named:
+            raise InputError(
+                f"{store.path}: is about the world '{named}', found '{own_world}' named instead: name that, or no world."
+            )
 
     @classmethod
     @one_vocabulary
@@ -95,17 +101,18 @@ class Study:
             "initial": plain(place.check_configuration(configuration or {})),
             "seed": seed,
         }
-        return cls(StudyStore.create(path, settings), place)
+        return cls(StudyStore.create(path, settings), given=place)
 
     @classmethod
-    def open(cls, path: str | Path, env: Any = None) -> "Study":
-        """The study in a file.
+    def open(cls, path: str | Path, world: str | None = None, env: Any = None) -> "Study":
+        """The study in a file, which never chooses code: what is your own is imported only if you name it here too.
 
-        No code that the file names is imported. If the study's environment is made by a function of yours, give it again
-        as `env` where it must be played: to ask for a simulated design, or to let an agent act.
+        `world` is the `module:Class` that the study was created with; for the worlds of policyspace it is not needed.
+        `env` is the function that makes the study's environment, or its `module:function`, needed where it must be played
+        (to ask for a simulated design, or to let an agent act); for registered ids of Gymnasium it is not needed.
         """
         store = StudyStore.open(path)
-        return cls(store, None if env is None else stored_environment(store.settings(), env))
+        return cls(store, world, None if env is None else stored_environment(store.settings(), env))
 
     @property
     def path(self) -> Path:
@@ -119,7 +126,13 @@ class Study:
             return self._given
         if self.settings.get("environment") is not None:
             return stored_environment(self.settings)
-        world = load_world(self.settings["world"])
+        named = self.settings["world"]
+        if ":" in named and self._own_world is None:
+            raise InputError(
+                f"{self.path}: is about the world '{named}', which would run code from outside policyspace: if you trust "
+                f"it, name it too, with --world or Study.open(path, world=…)."
+            )
+        world = load_world(named)
         if world.name != self.settings["world_name"]:
             raise InputError(
                 f"{self.path}: is about the world '{self.settings['world_name']}', but '{self.settings['world']}' is now "

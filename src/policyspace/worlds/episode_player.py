@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.errors import InputError
+from policyspace.worlds.player import Player
 from policyspace.worlds.trajectories import Trajectories
 
-Act = Callable[[np.ndarray], Any]
-"""An agent while it acts: an action of the environment's own kind for every observation."""
+Act = Callable[[Any, bool], Any]
+"""An agent while it acts: an action of the environment's own kind for an observation, and whether an episode starts."""
 
 LONGEST = 1000
 """Steps after which an episode of an environment that sets no limit is cut off."""
@@ -18,18 +18,11 @@ LONGEST = 1000
 def acting(agent: Any, seed: int) -> Act:
     """What an agent does: a function of the observation, or anything with a `predict` like stable-baselines3's models.
 
-    A model draws its actions as it was trained to; its random numbers begin at the seed, where it can set them.
+    A model draws its actions by its own chances, which begin at the seed where it can set them.
     """
-    if hasattr(agent, "predict"):
-        if hasattr(agent, "set_random_seed"):
-            agent.set_random_seed(seed)
-        return lambda observation: agent.predict(observation, deterministic=False)[0]
-    if callable(agent):
-        return agent
-    raise InputError(
-        f"an agent is a function from an observation to an action, or a model with predict(), found a "
-        f"{type(agent).__name__}: wrap it in a function."
-    )
+    player = Player(agent)
+    player.seed(seed)
+    return lambda observation, starts: player.act(observation, np.array([starts]))
 
 
 def play(
@@ -58,7 +51,7 @@ def play(
         rewards.append([])
         ended = False
         while not ended and len(rows[-1]) < LONGEST:
-            action = act(observation)
+            action = act(observation, not rows[-1])
             rows[-1].append(flatten(env.observation_space, observation))
             actions[-1].append(np.asarray(action))
             observation, reward, terminated, truncated, _ = env.step(action)

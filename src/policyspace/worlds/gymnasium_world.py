@@ -8,8 +8,10 @@ from typing import Any, Self, final
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
-from gymnasium.spaces import Box, Dict, Discrete, flatten, flatten_space
+from gymnasium.spaces import Box, Dict, Discrete, flatten
 
+from policyspace.data.connectors.flattening import OBSERVATION, each_array
+from policyspace.data.connectors.flattening import flatten as columns_of
 from policyspace.errors import InputError, nearest
 from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
 from policyspace.worlds.configurable import Array, Configurable, Configuration, Key, generator
@@ -174,7 +176,7 @@ class GymnasiumWorld(Configurable):
         theta, box = np.asarray(theta), env.action_space
         first = int(getattr(box, "start", 0))
 
-        def act(observation: Any) -> Any:
+        def act(observation: Any, _: bool) -> Any:
             row = flatten(env.observation_space, observation).astype(np.float64)
             action = space.sample(rng, theta, row)
             return first + int(action) if self.action_bounds is None else _within(box, action)
@@ -267,9 +269,10 @@ def _features(env: Any, names: Sequence[str] | None) -> tuple[str, ...]:
         raise InputError(
             f"observations must be numbers (a Box, or a Dict of them), found {space}: wrap the environment in a function."
         )
-    size = int(flatten_space(space).shape[0])
+    found = [column.name for column in columns_of(OBSERVATION, each_array(lambda a: np.array(a)[None], space.sample()))]
+    size = len(found)
     if names is None:
-        return tuple(f"observation_{i}" for i in range(size))
+        return tuple(found)
     if len(names) != size or len(set(names)) != size:
         raise InputError(f"an observation has {size} numbers, found the names {', '.join(names)}: name each once.")
     return tuple(names)
@@ -281,7 +284,7 @@ def _actions(env: Any) -> tuple[tuple[str, ...], tuple[float, float] | None]:
         return tuple(str(int(space.start) + i) for i in range(int(space.n))), None
     if isinstance(space, Box) and len(space.shape) == 1:
         size = space.shape[0]
-        names = ("action",) if size == 1 else tuple(f"action_{i}" for i in range(size))
+        names = ("action",) if size == 1 else tuple(f"action[{i}]" for i in range(size))
         return names, (max(float(space.low.min()), -UNBOUNDED), min(float(space.high.max()), UNBOUNDED))
     raise InputError(
         f"actions must be Discrete, or a Box of one row, found {space}: wrap the environment in a function."
