@@ -73,7 +73,9 @@ def _of_rows(data: Demonstrations, decider: SupportTest) -> list[Assumption]:
         )
         found.append(Assumption("rows are their own subjects", False, None, words))
     if data.sampling_weights:
-        words = f"λ of sampling weights has no known law, which the test '{decider.name}' needs: the test 'robust' does not"
+        words = (
+            f"λ of sampling weights has no known law, which the test '{decider.name}' needs: the test 'robust' does not"
+        )
         found.append(Assumption("weights are counts", False, None, words))
     return found
 
