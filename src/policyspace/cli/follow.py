@@ -1,5 +1,6 @@
 """`policyspace identify --follow`: a line after every episode."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyspace.cli.screen import new_console, say
@@ -8,17 +9,26 @@ if TYPE_CHECKING:
     from policyspace.cli.options import Source
 
 
-def show_stream(source: "Source", significance: float, budget: int | None, wait: float | None) -> None:
+def show_stream(
+    source: "Source", significance: float, budget: int | None, wait: float | None, labels: list[str]
+) -> None:
     """Print where each group stands until all is found, the budget is spent, or the file ends."""
     from policyspace.identification import bound, check_significance
     from policyspace.inference.follow import follow
 
     check_significance(significance)
-    space, _ = bound(source.read(), policy=source.spec)
-    # Each look at a network costs seconds: look again when there is a tenth more to see.
-    growth = 1.0 if space.column_names else 1.1
-    standing, console = None, new_console()
-    for standing in follow(source.file, source.read, lambda _: space, significance, budget, wait, look_growth=growth):
+    standing, console, errors = None, new_console(), new_console(stderr=True)
+    stream = follow(
+        source.file,
+        lambda path: replace(source, file=path).read(),
+        lambda data: bound(data, policy=source.spec)[0],
+        significance,
+        budget,
+        wait,
+        labels=labels,
+        notice=lambda sentence: say(errors, f"Note: {sentence}", style="yellow"),
+    )
+    for standing in stream:
         say(console, str(standing))
     if standing is None:
         say(console, "No episode is complete yet.")

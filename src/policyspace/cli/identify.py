@@ -54,6 +54,12 @@ Wait = Annotated[
 Budget = Annotated[
     int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", help="With --follow: all actions that may come, the reference last.", metavar="NAME[,NAME…]"
+    ),
+]
 Firth = Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")]
 Plot = Annotated[
     Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
@@ -73,6 +79,7 @@ def identify(
     follow: Follow = False,
     wait: Wait = None,
     budget: Budget = None,
+    labels: Labels = None,
     firth: Firth = False,
     json: options.JsonOut = None,
     plot: Plot = None,
@@ -87,11 +94,11 @@ def identify(
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
     others |= {"--json": json is not None, "--plot": plot is not None}
-    _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
+    _check_follow(follow, wait, budget, labels, [option for option, given in others.items() if given])
     if follow:
         from policyspace.cli.follow import show_stream
 
-        show_stream(source, significance, budget, wait)
+        show_stream(source, significance, budget, wait, options.split(labels))
         return
     from policyspace.identification import identify as answer
 
@@ -118,13 +125,16 @@ def identify(
         screen.show_saved([plot, json])
 
 
-def _check_follow(follow: bool, wait: float | None, budget: int | None, others: list[str]) -> None:
+def _check_follow(
+    follow: bool, wait: float | None, budget: int | None, labels: list[str] | None, others: list[str]
+) -> None:
     """What following a file takes, and what only a whole file does: nothing that was asked for is left out silently."""
     if follow and others:
         raise InputError(f"--follow has a test of its own and prints as it goes, found {others[0]} too: leave one out.")
-    for option, value in {"--wait": wait, "--budget": budget}.items():
-        if value is not None and not follow:
+    for option, given in {"--wait": wait, "--budget": budget, "--labels": labels}.items():
+        if given is not None and not follow:
             raise InputError(f"{option} belongs to --follow, found it alone: add --follow, or leave it out.")
+    for option, value in {"--wait": wait, "--budget": budget}.items():
         if value is not None and not value > 0:
             raise InputError(f"{option} must be more than 0, found {value}.")
 

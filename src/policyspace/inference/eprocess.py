@@ -118,11 +118,11 @@ class Follower:
         self.space, self.significance = space, significance
         self._bettor = Bettor(space)
         self._highest = dict.fromkeys(space.tested, -np.inf)
-        self._num_episodes = 0
+        self.num_episodes = 0
 
-    def tell(self, episode: Episode, look: bool = True) -> Standing:
-        """Take in one episode and, if asked to, test every group that is still open."""
-        self._num_episodes += 1
+    def tell(self, episode: Episode, look: bool = True, late: bool = False) -> Standing:
+        """Take in one episode, or `late` rows of an earlier one, and, if asked to, test every group that is still open."""
+        self.num_episodes += not late
         self._bettor.tell(episode)
         now = dict(self._highest)
         open_ = [g for g in self.space.tested if self._highest[g] < self._threshold]
@@ -139,7 +139,7 @@ class Follower:
             )
             for g in self.space.tested
         ]
-        return Standing(self._num_episodes, self._bettor.num_rows, units)
+        return Standing(self.num_episodes, self._bettor.num_rows, units)
 
     @property
     def _threshold(self) -> float:
