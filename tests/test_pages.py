@@ -15,6 +15,7 @@ After a change of words, `POLICYSPACE_REWRITE_PAGES=1 pytest tests/test_pages.py
 import os
 import re
 import shlex
+import shutil
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -93,7 +94,16 @@ def a_driver_in_arrays():
     return {"states": states, "actions": actions, "episodes": np.arange(400) // 20}
 
 
-FILES = {"command-line.md": files_of_the_command_line}
+def a_cart_pole_in_wind():
+    pytest.importorskip("stable_baselines3")
+    shutil.copy(ROOT / "examples" / "windy_cartpole.py", ".")
+    return {}
+
+
+FILES = {
+    "command-line.md": files_of_the_command_line,
+    "configure-any-environment.md": a_cart_pole_in_wind,
+}
 
 
 @dataclass

@@ -74,7 +74,7 @@ def create(
     grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
-        world or environment.world(),
+        environment.world() or world,
         features=None if features is None else options.split(features),
         groups=grouping,
         always=[*options.split(always), *more],

@@ -119,7 +119,7 @@ def gain(question: Question, information: np.ndarray, guess: np.ndarray) -> floa
         units[list(space.groups[u].indices)] = True
     free = space.free(space.everything)
     matrix = question.num_episodes * information + guess
-    return _log_det(matrix, free) - _log_det(matrix, free & ~units) - _log_det(guess, units)
+    return max(0.0, _log_det(matrix, free) - _log_det(matrix, free & ~units) - _log_det(guess, units))
 
 
 def sobol(dimension: int, count: int, rng: np.random.Generator) -> np.ndarray:
