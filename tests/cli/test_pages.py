@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
+from stable_baselines3 import PPO
 
 from policyspace.cli import main
 
@@ -53,6 +54,7 @@ def make_files():
     gear = ["NA" if i == 6 else str(g) for i, g in enumerate(rng.integers(1, 4, size=n))]
     log = {"obs_left": left, "obs_speed": speed, "gear": gear, "turn": turn, "reward": turn, "step": np.arange(n) % 25}
     polars.DataFrame(log | {"run": np.arange(n) // 25}).write_csv("log.csv")
+    PPO("MlpPolicy", "CartPole-v1", seed=5, device="cpu").save("agent.zip")
 
 
 def output(command, monkeypatch, capfd):
