@@ -26,6 +26,7 @@ import numpy as np
 import polars
 import pytest
 import typer
+from stable_baselines3 import PPO
 
 from policyspace import write
 from policyspace.cli import app, main
@@ -74,6 +75,7 @@ def files_of_the_command_line():
     log = {"obs_left": left, "obs_speed": speed, "gear": gear, "turn": turn, "reward": turn, "step": np.arange(n) % 25}
     polars.DataFrame(log | {"run": np.arange(n) // 25}).write_csv("log.csv")
     write(load(), "policyspace-demo.csv")
+    PPO("MlpPolicy", "CartPole-v1", seed=5, device="cpu").save("agent.zip")
     return {}
 
 

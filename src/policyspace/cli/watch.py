@@ -83,7 +83,8 @@ def _watched(
         TextColumn("{task.completed}/{task.total} episodes"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    screen = Console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("playing", total=episodes)
         return play(
             env,
