@@ -11,7 +11,7 @@ import typer
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
 from policyspace.cli.environments import ActorOptions, EnvironmentOptions
-from policyspace.cli.rounds import Design, RoundOptions, Seed, promise, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, promise, show_plan, show_round
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError, nearest
 
@@ -61,8 +61,9 @@ def configure(
         str | None,
         typer.Option(
             "--configuration",
-            help="Where to begin, ω₀: by default random, or as the environment is.",
+            help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
             metavar="FILE.toml|NAME=VALUE,…|random",
+            show_default=False,
         ),
     ] = None,
     design: Design = None,
@@ -78,9 +79,8 @@ def configure(
     --env the world is a Gymnasium environment, and the agent your own.
     """
     from policyspace.configuration.loop import rounds_of
+    from policyspace.configuration.plan import schedule_for
     from policyspace.configuration.round import plain
-    from policyspace.configuration.schedule import Schedule
-    from policyspace.data.whole_file import check_targets, made_folder
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import default_design, design_for, load_world
 
@@ -89,10 +89,11 @@ def configure(
     place: Any = playable or load_world(str(world))
     design = design or default_design(place)
     space, method = place.policy_space(), design_for(design, place)
-    schedule = Schedule.of(space, method.joint, **asdict(rounds))
+    schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
     console, truth = new_console(), None
-    start = _configuration(place, configuration, keys[1])
+    planned = rounds.budget is not None and rounds.attempts is None and method.joint and not schedule.sequential
+    start = _configuration(place, configuration, planned, keys[1])
     if playable is not None:
         observe = playable.observe(**actor.actors())
     else:
@@ -100,10 +101,11 @@ def configure(
         truth = _truth(place, space, owned)
         observe = _observer(place, space, owned, simulated.learning_steps, console)
     settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
-    if out is not None:
-        check_targets(targets(made_folder(out)), [configuration])
+    _check_folder(out, configuration)
     diary = Diary(place, schedule, settings, truth, console, out)
     diary.begin()
+    if planned:
+        show_plan(diary.console, place, space, schedule.budget)
     try:
         for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
             diary.enter(result)
@@ -204,15 +206,26 @@ def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
     return tuple(name for name in world.feature_names if name in chosen)
 
 
-def _configuration(world: Any, given: str | None, key: Any) -> Any:
-    """ω₀: what is given; else random, or an environment as it is."""
+def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> Any:
+    """ω₀: what is given; else flat where the rounds are planned and the world can be; else random, or as it is."""
     from policyspace.worlds.configuration_parameters import parse_configuration
     from policyspace.worlds.confmdp import ConfMDP
 
     ours = isinstance(world, ConfMDP)
+    flat = world.flat_configuration() if planned and given is None else None
+    if flat is not None:
+        return flat
     if given == "random" or (given is None and ours):
         return world.random_configuration(key) if ours else world.uniform_configuration(key)
     return world.check_configuration({} if given is None else parse_configuration(given))
+
+
+def _check_folder(out: Path | None, configuration: str | None) -> None:
+    """Make the folder of the results, and say before the work if they could not be saved there."""
+    from policyspace.data.whole_file import check_targets, made_folder
+
+    if out is not None:
+        check_targets(targets(made_folder(out)), [configuration])
 
 
 def targets(folder: Path) -> list[Path]:

@@ -39,8 +39,15 @@ class RoundOptions:
         str, typer.Option("--rule", help="One test a unit, or all supports.", metavar="simplified|combinatorial")
     ] = "simplified"
     attempts: Annotated[
-        int, typer.Option("--attempts", help="How often to configure; for every unit, with the paper's design.", min=0)
-    ] = 3
+        int | None,
+        typer.Option(
+            "--attempts",
+            help="How often to configure; for every unit, with the paper's design. [default: 3, or as often as the budget "
+            "pays for]",
+            min=0,
+            show_default=False,
+        ),
+    ] = None
     episodes: Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)] = 100
     budget: Annotated[
         int | None, typer.Option("--budget", help="Episodes of all rounds together, shared out.", metavar="N", min=1)
@@ -72,6 +79,14 @@ def promise(schedule: "Schedule", design: str) -> str:
         return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
     adds = "evidence adds up over" if schedule.combined else "δ is shared out over"
     return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
+
+
+def show_plan(console: "Console", world: Any, space: Any, budget: Any) -> None:
+    """How a budget is shared out, and why."""
+    from policyspace.configuration.plan import plan_rounds
+
+    for sentence in plan_rounds(world, space, budget).sentences:
+        say(console, sentence)
 
 
 def level_in_words(schedule: "Schedule", number: int) -> str:

@@ -10,7 +10,7 @@ import typer
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
 from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, promise, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, promise, show_plan, show_round
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
@@ -89,8 +89,25 @@ def create(
     if environment.env is not None:
         for entry in made.world.parameters:
             say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
+    if rounds.budget is not None and rounds.attempts is None and schedule.joint and not schedule.sequential:
+        show_plan(console, made.world, made.space, rounds.budget)
     show_saved([study])
     say(console, f"Next: policyspace study ask {study}", style="dim")
+
+
+@app.command()
+def plan(
+    world: Annotated[
+        str,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ],
+    budget: Annotated[int, typer.Option("--budget", help="Episodes of all rounds together.", metavar="N", min=1)],
+) -> None:
+    """Say how many rounds a budget pays for, how large they are, where the first one is, and why."""
+    from policyspace.study.settings import load_world
+
+    place = load_world(world)
+    show_plan(new_console(), place, place.policy_space(), budget)
 
 
 @app.command()

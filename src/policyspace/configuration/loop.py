@@ -10,6 +10,7 @@ import numpy as np
 from policyspace.configuration.batch_tests import outcome_of_batch, outcome_with_rounds_before
 from policyspace.configuration.designs import Design, Proposal, Question
 from policyspace.configuration.forecast import forecast
+from policyspace.configuration.plan import schedule_for
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
 from policyspace.configuration.schedule import Schedule
@@ -141,21 +142,23 @@ def configure(
     significance: float = 0.05,
     design: Design | None = None,
     episodes: int = 100,
-    attempts: int = 3,
+    attempts: int | None = None,
     budget: int | None = None,
     configuration: Configuration | None = None,
     paper_rule: bool = False,
 ) -> Iterator[Round]:
     """Observe at ω₀ (`configuration`), identify, then configure for what is undecided, round by round (Algorithms 3 and 4).
 
-    A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times, each time
-    from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
-    `episodes` each; with a `budget` the total is shared out over the rounds of a joint design. What has been decided
-    is not asked again. The agent may be another one in every round. Networks are tested by the e-process.
+    A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times (3), each
+    time from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
+    `episodes` each; with a `budget` the total is shared out over the rounds of a joint design, and unless `attempts` says
+    otherwise there are as many as the budget pays for. What has been decided is not asked again. The agent may be another
+    one in every round. Networks are tested by the e-process.
     """
     space = world.policy_space() if space is None else space
     design = default_design(world) if design is None else design
-    schedule = Schedule.of(
+    schedule = schedule_for(
+        world,
         space,
         design.joint,
         significance=significance,

@@ -78,18 +78,22 @@ class Study:
         function that makes an environment, whose `parameters` lie between bounds, {"gravity": (5, 15)}. `features` are
         those in question; the others may be used by the agent and are not tested, like the groups in `always`. After the
         first round, at `configuration`, a joint design asks `attempts` (3) times, one for single units (the paper's) as
-        often for every unit; each round has `episodes` (100), or its share of the `budget`. `test` "batches" tests every
-        batch alone, at its share of the `significance` δ (0.05); "eprocess" tests after every episode by all that was
-        reported so far, at full δ, and is the default for networks: no batch has to decide alone. `rule` and `paper_rule`
-        are those of `identify`.
+        often for every unit; each round has `episodes` (100), or its share of the `budget`, which pays for as many rounds
+        as can tell their weights apart unless `attempts` says otherwise. `test` "combined" adds the evidence of all rounds
+        up, by their p-values, at the `significance` δ (0.05) for all of them; "batches" tests every batch alone, at its
+        share of δ; "eprocess" tests after every episode by all that was reported so far, and is the default for networks.
+        `rule` and `paper_rule` are those of `identify`.
         """
+        from policyspace.configuration.plan import schedule_for
+
         place = world_of(world, env, parameters)
         check_count("the seed", seed, 0)
         if features is not None and groups != "feature":
             raise InputError("features and groups exclude each other: name the known groups in always instead.")
         known = [*always, *not_in_question(place, features)]
         design = default_design(place) if design is None else design
-        schedule = Schedule.of(space_for(place, groups, known), design_for(design, place).joint, **options)
+        joint = design_for(design, place).joint
+        schedule = schedule_for(place, space_for(place, groups, known), joint, **options)
         settings = asdict(schedule) | {
             "num_rounds": schedule.num_rounds,
             "world": world if isinstance(world, str) else None,

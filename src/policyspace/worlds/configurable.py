@@ -58,6 +58,10 @@ class Configurable(ABC):
         """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""
         return checked_configuration(self.parameters, given)
 
+    def flat_configuration(self) -> Configuration | None:
+        """The one ω that shows everything at least sometimes, where the world has such a one."""
+        return None
+
     def uniform_configuration(self, key: Key) -> Configuration:
         """The ω that plays no favourites: uniform between the bounds, unless the world has a flat one."""
         rng = generator(key)

@@ -132,8 +132,9 @@ class ConfMDP(Configurable):
         }
 
     def uniform_configuration(self, key: Key) -> Configuration:
-        """The ω that plays no favourites: uniform between the bounds, unless the world has a flat one."""
-        return ConfMDP.random_configuration(self, key)
+        """The ω that plays no favourites: the flat one, or uniform between the bounds where there is none."""
+        flat = self.flat_configuration()
+        return ConfMDP.random_configuration(self, key) if flat is None else flat
 
     def check_configuration(self, given: Mapping[str, Any]) -> Configuration:
         """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""
