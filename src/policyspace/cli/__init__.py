@@ -15,6 +15,7 @@ from policyspace.cli.screen import ReaderGone, Stopped, new_console, say
 from policyspace.cli.simulate import simulate
 from policyspace.cli.study import app as study
 from policyspace.cli.theory import theory
+from policyspace.cli.watch import watch
 from policyspace.cli.worlds import worlds
 from policyspace.errors import InputError
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(identify)
+app.command()(watch)
 app.command()(plan)
 app.command()(theory)
 app.command()(worlds)

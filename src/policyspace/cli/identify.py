@@ -31,7 +31,7 @@ Test = Annotated[
     typer.Option(
         "--test",
         help="What decides; by default Wilks' theorem, or the assumption-lean test where the data contradict the policy.",
-        metavar="auto|wilks|firth|lean|bootstrap|universal|eprocess|mixture",
+        metavar="auto|wilks|firth|lean|robust|bootstrap|universal|eprocess|mixture",
     ),
 ]
 DependenceName = Annotated[

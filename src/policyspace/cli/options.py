@@ -4,7 +4,7 @@ import csv
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
     from policyspace.policies.spec import PolicySpec
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Logged states and actions: a CSV, Parquet, Arrow/Feather or NPZ file, D4RL's HDF5, a folder of LeRobot, the "
+        "folder or id of a Minari dataset.",
+        metavar="SOURCE",
+    ),
+]
 Actions = Annotated[
     list[str] | None,
     typer.Option("--actions", "--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
@@ -277,6 +284,15 @@ def check_targets(
 
         format_of(picture)
     whole_file.check_targets([picture, None if json_target == "-" else json_target, out], inputs)
+
+
+def check_file(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Say before the work that this file could not be written."""
+    if suffixes and not path.name.lower().endswith(tuple(suffixes)):
+        raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
+    from policyspace.data import whole_file
+
+    whole_file.check_targets([path], ())
 
 
 def write_json(text: str, target: str) -> None:

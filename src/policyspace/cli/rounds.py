@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 Design = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--design",
         help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "uniform, or not at all.",
-        metavar="d-optimal|noncentrality|paper|uniform|none",
+        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
+        "simulated, elsewhere d-optimal.",
+        metavar="d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
@@ -51,9 +52,9 @@ class RoundOptions:
         str,
         typer.Option(
             "--test",
-            help="batches: each alone, at a share of δ. eprocess: all together, after every episode; auto takes it for "
-            "networks.",
-            metavar="auto|batches|eprocess",
+            help="combined: p-values of all rounds together. batches: each round alone, at a share of δ. eprocess: after "
+            "every episode; auto takes it for networks.",
+            metavar="auto|combined|batches|eprocess",
         ),
     ] = "auto"
 
@@ -69,14 +70,18 @@ def promise(schedule: "Schedule", design: str) -> str:
         )
     if schedule.paper_rule:
         return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
-    return f"{head}δ is shared out over {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
+    adds = "evidence adds up over" if schedule.combined else "δ is shared out over"
+    return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
 
 
-def level_in_words(schedule: "Schedule") -> str:
-    """At which level a round is tested."""
+def level_in_words(schedule: "Schedule", number: int) -> str:
+    """At which level a round, counted from 0, is tested."""
+    level = schedule.level_of(number)
     if schedule.sequential:
-        return f"followed after every episode until E ≥ {1 / schedule.level:.4g}"
-    return f"tested at δ = {schedule.level:.3g}"
+        return f"followed after every episode until E ≥ {1 / level:.4g}"
+    if schedule.combined and number:
+        return f"tested with the rounds before at δ = {level:.3g}"
+    return f"tested at δ = {level:.3g}"
 
 
 def show_round(
@@ -93,17 +98,25 @@ def show_round(
     say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {words(world, result.configuration)}")
     tested = len(result.undecided) + len(result.newly_selected)
-    say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule)}")
+    say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule, result.number)}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
     if found:
         say(console, f"  newly selected: {', '.join(found)}", style="green")
     else:
         say(console, "  nothing newly selected", style="dim")
     if result.undecided:
-        evidence = {row["group"]: f" (E = {row['e_value']:.2g})" for row in result.tests if "e_value" in row}
+        evidence = {row["group"]: _so_far(row) for row in result.tests}
         say(console, f"  open: {', '.join(name + evidence.get(name, '') for name in result.undecided)}", style="dim")
     for warning in result.warnings:
         say(console, f"  Warning: {warning}", style="yellow")
+
+
+def _so_far(row: dict[str, Any]) -> str:
+    """The evidence for an open unit, where rounds add up and there is some."""
+    if "e_value" in row:
+        return f" (E = {row['e_value']:.2g})"
+    p = row.get("adjusted_p_value", 1.0) if "combined_p_value" in row else 1.0
+    return f" (p = {p:.2g})" if p < 1 else ""
 
 
 def _evidence(result: "Round", truth: "Sequence[str] | None") -> list[str]:

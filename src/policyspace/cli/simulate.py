@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.options import check_file
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
@@ -115,8 +116,8 @@ def _check_targets(out: Path, save_agent: Path | None, render: Path | None, inpu
     from policyspace.data.whole_file import check_targets
 
     for path, suffixes in ((out, SUFFIXES), (render, PICTURES)):
-        if path is not None and not path.name.lower().endswith(tuple(suffixes)):
-            raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
+        if path is not None:
+            check_file(path, suffixes)
     check_targets([out, save_agent, render], inputs)
 
 

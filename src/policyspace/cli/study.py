@@ -9,6 +9,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
+from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
 from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, promise, show_round
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
@@ -40,18 +41,19 @@ StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metava
 @bundled
 def create(
     study: StudyFile,
-    world: Annotated[
-        str,
-        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
-    ],
     rounds: RoundOptions,
+    environment: EnvironmentOptions,
+    world: Annotated[
+        str | None,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ] = None,
     features: Annotated[
         list[str] | None,
         typer.Option("--features", help="Those in question; the others are not tested.", metavar="NAME[,NAME…]"),
     ] = None,
     groups: options.GroupsOption = "feature",
     always: options.Always = None,
-    design: Design = "d-optimal",
+    design: Design = None,
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -67,10 +69,12 @@ def create(
     from policyspace.worlds.configuration_parameters import parse_configuration
 
     options.check_targets(None, None, out=study)
+    if (world is None) == (environment.env is None):
+        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
     grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
-        world,
+        environment.world() or world,
         features=None if features is None else options.split(features),
         groups=grouping,
         always=[*options.split(always), *more],
@@ -81,7 +85,10 @@ def create(
     )
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
-    say(console, promise(schedule, design), style="dim")
+    say(console, promise(schedule, made.settings["design"]), style="dim")
+    if environment.env is not None:
+        for entry in made.world.parameters:
+            say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
     show_saved([study])
     say(console, f"Next: policyspace study ask {study}", style="dim")
 
@@ -95,19 +102,20 @@ def ask(
             "--out", help="Write the configuration, for `policyspace simulate --configuration`.", metavar="FILE.toml"
         ),
     ] = None,
+    env: Env = None,
     json: options.JsonOut = None,
     world: OwnWorld = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
-    The answer stays the same until the next tell.
+    The answer stays the same until the next tell. An environment made by your own function is named again with --env.
     """
     from policyspace.study import Study
 
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
     options.check_targets(None, json, [study], out)
-    opened = Study.open(study, world)
+    opened = Study.open(study, world, env)
     request = opened.ask()
     if request is None:
         if json is not None:
@@ -122,6 +130,21 @@ def ask(
     if json != "-":
         _show_request(opened.settings["world_name"], opened.status().schedule, request)
         show_saved([out, json])
+
+
+@app.command()
+@bundled
+def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
+    """Let an agent act in the environment as it was asked for, and tell the study: one round."""
+    from policyspace.study import Study
+
+    opened = Study.open(study, env=env)
+    result = opened.play(**actor.actors())
+    console, now = new_console(), opened.status()
+    if result is not None:
+        show_round(console, opened.world.name, now.schedule, result, now.truth)
+    done = now.finished
+    say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
 
 
 @app.command()
@@ -170,29 +193,41 @@ def status(
     study: StudyFile,
     json: options.JsonOut = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the rounds (PNG, SVG, PDF or GIF).", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--plot", help="Draw the evidence of each unit over the rounds (PNG, SVG or PDF).", metavar="FILE"
+        ),
+    ] = None,
+    rounds: Annotated[
+        Path | None,
+        typer.Option("--rounds", help="Draw the rounds' configurations (PNG, SVG, PDF or GIF).", metavar="FILE"),
     ] = None,
     world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
-    film = plot is not None and plot.suffix.lower() == ".gif"
-    options.check_targets(None if film else plot, json, [study], plot if film else None)
+    film = rounds is not None and rounds.suffix.lower() == ".gif"
+    options.check_targets(plot, json, [study], rounds)
+    options.check_targets(None if film else rounds, None, [study])
     opened = Study.open(study, world)
     now = opened.status()
     if plot is not None:
+        from policyspace.report.evidence_rounds import plot_evidence_over_rounds
+
+        plot_evidence_over_rounds(now, plot)
+    if rounds is not None:
         from policyspace.report.rounds_film import film_rounds
         from policyspace.report.rounds_picture import Story, plot_rounds
 
         truth = None if now.truth is None else tuple(now.truth)
         story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
-        (film_rounds if film else plot_rounds)(story, plot)
+        (film_rounds if film else plot_rounds)(story, rounds)
     if json is not None:
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
         _show_status(now)
-        show_saved([plot, json])
+        show_saved([plot, rounds, json])
 
 
 def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -210,7 +245,7 @@ def _show_request(world: str, schedule: "Schedule", request: "Request") -> None:
     say(
         console,
         f"Round {request.number + 1} of at most {schedule.num_rounds}: {request.num_episodes} episodes "
-        f"({level_in_words(schedule)})",
+        f"({level_in_words(schedule, request.number)})",
         style="bold",
     )
     say(console, f"Configuration: {words(world, request.configuration)}.")

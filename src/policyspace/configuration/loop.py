@@ -7,13 +7,14 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from policyspace.configuration.batch_tests import outcome_of_batch
-from policyspace.configuration.designs import Design, Information, Proposal, Question
+from policyspace.configuration.batch_tests import outcome_of_batch, outcome_with_rounds_before
+from policyspace.configuration.designs import Design, Proposal, Question
 from policyspace.configuration.forecast import forecast
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.sequential import outcome_with_all_before
+from policyspace.configuration.simulated import default_design
 from policyspace.configuration.status import Status
 from policyspace.configuration.testable import Batch, estimated_theta, pairs_of
 from policyspace.data.demonstrations import Demonstrations
@@ -21,7 +22,7 @@ from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
-from policyspace.worlds.confmdp import Configuration, ConfMDP, Key
+from policyspace.worlds.configurable import Configurable, Configuration, Key
 from policyspace.worlds.trajectories import Trajectories
 
 Observe = Callable[[Key, Configuration, int], Trajectories]
@@ -39,7 +40,7 @@ class Loop:
     what was observed there. The chance of any false 'controlled' in all rounds is at most δ, whatever was asked.
     """
 
-    world: ConfMDP
+    world: Configurable
     space: PolicySpace
     design: Design
     initial: Mapping[str, Any]  # ω₀
@@ -72,7 +73,10 @@ class Loop:
                     f"δ was shared out over {schedule.num_rounds} rounds, and all have been reported: "
                     "begin another study to go on."
                 )
-            outcome = outcome_of_batch(self.space, schedule, data, status.selected, status.supports)
+            if schedule.combined:
+                outcome = outcome_with_rounds_before(self.space, status, data)
+            else:
+                outcome = outcome_of_batch(self.space, schedule, data, status.selected, status.supports)
         asked = status.request
         if asked is not None and (asked.design is None or not same_configuration(asked.configuration, omega)):
             asked = None  # nothing was designed, or it was not followed
@@ -85,25 +89,33 @@ class Loop:
             asked.reasons if asked else {},
             count,
             status.total_episodes + count,
-            schedule.level,
+            schedule.level_of(len(status.rounds)),
             **outcome._asdict(),
         )
         self.status = replace(status, rounds=[*status.rounds, result], request=None)
         return result
 
+    @property
+    def _earlier(self) -> list[Mapping[str, Any]]:
+        """Where the agent has been observed."""
+        return [before.configuration for before in self.status.rounds]
+
     def _first(self) -> Request:
         """ω₀, where nothing has been seen yet."""
         status, initial = self.status, plain(self.world.check_configuration(self.initial))
-        return Request(0, initial, None, status.schedule.units, {}, status.next_episodes, status.schedule.level)
+        return Request(0, initial, None, status.schedule.units, {}, status.next_episodes, status.schedule.level_of(0))
 
     def _designed(self, key: Key, forecast_key: Key | None) -> Request:
         """The configuration that the design chooses for the units whose turn it is."""
         world, space, status = self.world, self.space, self.status
         names, source = status.next_units
         theta = estimated_theta(space, self.pairs(source))
+        space = space.acting(theta, self.pairs(source))
         logged = self.trajectories(source, theta)
-        size, level = status.next_episodes, status.schedule.level
-        proposal = self.design.propose(Question(world, space, theta, logged, _indices(space, names), size, key))
+        size, level = status.next_episodes, status.schedule.level_of(len(status.rounds))
+        proposal = self.design.propose(
+            Question(world, space, theta, logged, _indices(space, names), size, key, self._earlier)
+        )
         omega = world.check_configuration(proposal.configuration)
         request = Request(
             len(status.rounds), plain(omega), proposal.design, proposal.units, _reasons(proposal), size, level, [],
@@ -121,7 +133,7 @@ class Loop:
 
 @one_vocabulary
 def configure(
-    world: ConfMDP,
+    world: Configurable,
     observe: Observe,
     key: Key,
     space: PolicySpace | None = None,
@@ -142,7 +154,7 @@ def configure(
     is not asked again. The agent may be another one in every round. Networks are tested by the e-process.
     """
     space = world.policy_space() if space is None else space
-    design = Information() if design is None else design
+    design = default_design(world) if design is None else design
     schedule = Schedule.of(
         space,
         design.joint,
@@ -157,7 +169,7 @@ def configure(
 
 
 def rounds_of(
-    world: ConfMDP,
+    world: Configurable,
     space: PolicySpace,
     design: Design,
     initial: Mapping[str, Any],
