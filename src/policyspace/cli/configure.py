@@ -91,11 +91,11 @@ def configure(
     space, method = place.policy_space(), design_for(design, place)
     schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
-    console, truth = new_console(), None
+    console = new_console()
     planned = rounds.budget is not None and rounds.attempts is None and method.joint and not schedule.sequential
     start = _configuration(place, configuration, planned, keys[1])
     if playable is not None:
-        observe = playable.observe(**actor.actors())
+        observe, truth = playable.observe(**actor.actors()), None
     else:
         owned = controls_of(place, simulated.controls or "random", keys[0])
         truth = _truth(place, space, owned)
