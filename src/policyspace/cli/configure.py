@@ -10,17 +10,20 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, say, show_round
+from policyspace.cli.running import one_by_one, running, waiting
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
     from policyspace.worlds.confmdp import ConfMDP
 
 
+@running
 @bundled
 def configure(
     world: Annotated[
@@ -47,18 +50,20 @@ def configure(
         Path | None,
         typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
     ] = None,
+    report: options.Report = None,
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
     Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected.
     """
-    from policyspace.configuration.loop import rounds_of
+    from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.round import plain
     from policyspace.configuration.schedule import Schedule
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import design_for, load_world
     from policyspace.worlds.agents import support_of
 
+    options.check_targets(None, None, report)
     place = load_world(world)
     space, method = place.policy_space(), design_for(design, place)
     schedule = Schedule.of(space, method.joint, **asdict(rounds))
@@ -69,14 +74,15 @@ def configure(
     settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
     _make_folder(out)
     diary = Diary(place, schedule, settings, truth, new_console(), out)
-    observe = _observer(place, space, owned, learning_steps, diary.console)
+    observe = _observer(place, space, owned, learning_steps)
+    run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
     diary.begin()
     try:
-        for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
+        for result in one_by_one(run, "choosing a configuration"):
             diary.enter(result)
     finally:
-        # Ctrl-C as well: what was finished is kept, and drawn.
-        diary.end()
+        diary.end()  # Ctrl-C as well: what was finished is kept, and drawn.
+        _save_report(run, report)
 
 
 @dataclass
@@ -95,7 +101,7 @@ class Diary:
         """Who is observed, and what is promised."""
         owned = ", ".join(self.truth) or "nothing but the constant"
         say(self.console, f"An agent in {self.world.name} that controls {owned}.", style="bold")
-        say(self.console, promise(self.schedule, self.settings["design"]), style="dim")
+        say(self.console, self.schedule.promise(self.settings["design"]), style="dim")
 
     def enter(self, result: "Round") -> None:
         """One round: on the screen, and the file replaced by one that has it."""
@@ -129,9 +135,10 @@ class Diary:
         if self.folder is None:
             return
         paths = [self.folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
-        for path in paths[1:3]:
-            plot_rounds(story, path)
-        film_rounds(story, paths[3])
+        with waiting("drawing"):
+            for path in paths[1:3]:
+                plot_rounds(story, path)
+            film_rounds(story, paths[3])
         for path in paths:
             typer.echo(f"Saved {path}")
 
@@ -158,6 +165,12 @@ def _configuration(world: "ConfMDP", given: str, key: Any) -> Any:
     )
 
 
+def _save_report(run: "ConfiguredRun", report: Path | None) -> None:
+    if report is not None:
+        options.write_report(run, report)
+        typer.echo(f"Saved {report}")
+
+
 def _make_folder(out: Path | None) -> None:
     if out is None:
         return
@@ -168,7 +181,7 @@ def _make_folder(out: Path | None) -> None:
 
 
 def _observer(
-    world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None, console: "Console"
+    world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None
 ) -> Callable[[Any, Any, int], Any]:
     """How the agent is observed: it learns from scratch at ω, and is observed there."""
     from policyspace.policies.jax_setup import jax
@@ -176,12 +189,6 @@ def _observer(
 
     def observe(key: Any, omega: Any, num_episodes: int) -> Any:
         learning, acting = jax.random.split(key)
-        with console.status("the agent learns …") as status:
-
-            def progress(done: int, wanted: int, curve: Any) -> None:
-                status.update(f"the agent learns: {done} of {wanted} steps, return {curve[-10:].mean():.4g}")
-
-            agent = learn(world, space, controls, omega, learning, num_steps=steps, progress=progress)
-        return agent.act(world, omega, acting, num_episodes)
+        return learn(world, space, controls, omega, learning, num_steps=steps).act(world, omega, acting, num_episodes)
 
     return observe

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.running import typed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
     from policyspace.policies.spec import PolicySpec
+    from policyspace.shown import Shown
 
 File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
 Actions = Annotated[
@@ -94,6 +96,12 @@ Significance = Annotated[
 JsonOut = Annotated[
     str | None,
     typer.Option("--json", help="Write the answer as JSON to a file, or to the screen ('-').", metavar="FILE|-"),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Save a page that holds all of it, for any browser: one file, no network.", metavar="FILE.html"
+    ),
 ]
 
 
@@ -261,13 +269,17 @@ def _matrix(text: str) -> Any:
         raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
 
 
-def check_targets(picture: Path | None, json_target: str | None) -> None:
+def check_targets(picture: Path | None, json_target: str | None, report: Path | None = None) -> None:
     """Say before the work that its results could not be saved."""
     if picture is not None:
         from policyspace.report.style import format_of
 
         format_of(picture)
-    for target in (picture, None if json_target == "-" else json_target):
+    if report is not None:
+        from policyspace.report.page import page_path
+
+        page_path(report)
+    for target in (picture, report, None if json_target == "-" else json_target):
         if target is not None and not Path(target).resolve().parent.is_dir():
             raise InputError(f"{target}: there is no folder '{Path(target).parent}': make it first, or name another.")
 
@@ -281,3 +293,12 @@ def write_json(text: str, target: str) -> None:
 
     with replacing(target) as out:
         out.write((text + "\n").encode())
+
+
+def write_report(result: "Shown", target: Path) -> None:
+    """Save the page of an answer, with the command that makes it again."""
+    from copy import copy
+
+    said = copy(result)
+    object.__setattr__(said, "made_by", typed())
+    said.report(target)

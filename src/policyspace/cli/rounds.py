@@ -69,20 +69,6 @@ def say(console: "Console", text: str, style: str | None = None) -> None:
     console.print(text, style=style, markup=False, soft_wrap=True)
 
 
-def promise(schedule: "Schedule", design: str) -> str:
-    """What holds for all rounds together."""
-    head = f"{schedule.rule} rule, {design} design; "
-    rounds, whole = f"at most {schedule.num_rounds} rounds", f"{schedule.significance:g}"
-    if schedule.sequential:
-        return (
-            f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
-            f"'controlled' ever ≤ {whole}."
-        )
-    if schedule.paper_rule:
-        return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
-    return f"{head}δ is shared out over {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
-
-
 def level_in_words(schedule: "Schedule") -> str:
     """At which level a round is tested."""
     if schedule.sequential:

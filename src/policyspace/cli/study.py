@@ -9,7 +9,8 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, promise, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, say, show_round
+from policyspace.cli.running import running, waiting
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metava
 
 
 @app.command()
+@running
 @bundled
 def create(
     study: StudyFile,
@@ -73,12 +75,13 @@ def create(
     )
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
-    say(console, promise(schedule, design), style="dim")
+    say(console, schedule.promise(design), style="dim")
     typer.echo(f"Saved {study}")
     say(console, f"Next: policyspace study ask {study}", style="dim")
 
 
 @app.command()
+@running
 def ask(
     study: StudyFile,
     out: Annotated[
@@ -101,7 +104,8 @@ def ask(
         if target is not None and not target.resolve().parent.is_dir():
             raise InputError(f"{target}: there is no folder '{target.parent}': make it first, or name another.")
     opened = Study.open(study)
-    request = opened.ask()
+    with waiting("choosing a configuration"):
+        request = opened.ask()
     if request is None:
         if json is not None:
             options.write_json("null", json)
@@ -120,6 +124,7 @@ def ask(
 
 
 @app.command()
+@running
 def tell(
     study: StudyFile,
     file: options.File,
@@ -152,7 +157,8 @@ def tell(
         weights=weights,
         discrete=opened.world.action_bounds is None,
     )
-    result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
+    with waiting("testing"):
+        result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
     console, now = new_console(), opened.status()
     show_round(console, opened.world.name, now.schedule, result, now.truth)
     done = now.finished
@@ -160,18 +166,20 @@ def tell(
 
 
 @app.command()
+@running
 def status(
     study: StudyFile,
     json: options.JsonOut = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the rounds (PNG, SVG, PDF or GIF).", metavar="FILE")
     ] = None,
+    report: options.Report = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
     film = plot is not None and plot.suffix.lower() == ".gif"
-    options.check_targets(None if film else plot, json)
+    options.check_targets(None if film else plot, json, report)
     opened = Study.open(study)
     now = opened.status()
     if plot is not None:
@@ -180,12 +188,15 @@ def status(
 
         truth = None if now.truth is None else tuple(now.truth)
         story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
-        (film_rounds if film else plot_rounds)(story, plot)
+        with waiting("drawing"):
+            (film_rounds if film else plot_rounds)(story, plot)
+    if report is not None:
+        options.write_report(opened, report)
     if json is not None:
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
         _show_status(now)
-        for path in (plot, json):
+        for path in (plot, report, json):
             if path is not None:
                 typer.echo(f"Saved {path}")
 
@@ -244,7 +255,7 @@ def _show_status(status: "Status") -> None:
     for result, moment in zip(status.rounds, status.reported_at, strict=True):
         show_round(console, settings["world_name"], status.schedule, result, status.truth)
         say(console, f"  reported {moment}", style="dim")
-    say(console, promise(status.schedule, settings["design"]), style="dim")
+    say(console, status.schedule.promise(settings["design"]), style="dim")
     if status.finished is not None:
         say(console, f"Nothing is left to ask: {status.finished}.")
     elif status.request is not None:

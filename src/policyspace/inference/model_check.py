@@ -13,6 +13,7 @@ from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows
 from policyspace.inference.residual_tests import clustered_p, lag_correlation, lag_p, pairs, smallest_p
 from policyspace.policies.base import PolicySpace
+from policyspace.progress import say_progress
 
 NAMES = ("independent rows", "form", "noise")
 
@@ -94,6 +95,7 @@ class ModelCheck:
 
 def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
+    say_progress("checking what the policy assumes")
     rows = _sampled(data)
     left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
     if left is None:

@@ -3,16 +3,20 @@
 import re
 from html import escape
 
+from policyspace.report.style import DARK
+
 _ROOT = re.compile(r"<svg\b[^>]*>", re.DOTALL)
 _ID = re.compile(r'(\sid=")([^"]+)"')
 _REFERENCE = re.compile(r'(url\(#|href="#)([^")]+)')
 _UNSCOPED = re.compile(r"<style\b.*?</style>", re.DOTALL)
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 
 
 def inline_svg(svg: str, name: str, title: str) -> str:
     """The <svg> element alone, its identifiers prefixed by a name that is unique on the page, as wide as there is room.
 
+    Its colours are those of the page, so that it can be read in the dark too.
     Matplotlib's style rule is for every element of the document: in a page it moves to the element itself.
     """
     root = _ROOT.search(svg)
@@ -20,6 +24,7 @@ def inline_svg(svg: str, name: str, title: str) -> str:
         raise ValueError(f"{name}: expected an SVG with one <svg> element")
     inside = _METADATA.sub("", _UNSCOPED.sub("", svg[root.end() :])).strip()
     inside = _ID.sub(rf'\g<1>{name}-\g<2>"', inside)
+    inside = _COLOUR.sub(lambda found: f"var(--{found[0][1:]})" if found[0] in DARK else found[0], inside)
     inside = _REFERENCE.sub(rf"\g<1>{name}-\g<2>", inside)
     width, height = _size(root.group())
     label = escape(title, quote=True)

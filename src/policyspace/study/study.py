@@ -1,5 +1,6 @@
 """The study itself: what to try next, what was seen there, and what is decided, kept in one file."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import numpy as np
 
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain
+from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.schedule import Options, Schedule, check_count
 from policyspace.configuration.status import Status
 from policyspace.data.vocabulary import one_vocabulary
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Study:
+class Study(Rounds):
     """Which configuration to try next, what was seen there, and what is decided: `ask`, let the agent act, `tell`.
 
     The chance of any false 'controlled' in the whole study is at most δ whatever was asked and however long it takes:
@@ -38,6 +40,7 @@ class Study:
     def __init__(self, store: StudyStore) -> None:
         self._store = store
         self.settings: dict[str, Any] = store.settings()
+        self.made_by = f"policyspace study status {shlex.quote(str(store.path))} --report report.html"
 
     @classmethod
     @one_vocabulary
