@@ -122,7 +122,7 @@ def typed() -> str:
     for parameter in context.command.params:
         value = context.params.get(str(parameter.name))
         source = context.get_parameter_source(str(parameter.name))
-        if value is None or source is None or source.name != "COMMANDLINE":
+        if parameter.name == "quiet" or value is None or source is None or source.name != "COMMANDLINE":
             continue
         values = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
         if parameter.param_type_name == "argument":

@@ -10,6 +10,7 @@ _ID = re.compile(r'(\sid=")([^"]+)"')
 _REFERENCE = re.compile(r'(url\(#|href="#)([^")]+)')
 _UNSCOPED = re.compile(r"<style\b.*?</style>", re.DOTALL)
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # every text of a figure as it was given
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 
 
@@ -22,7 +23,7 @@ def inline_svg(svg: str, name: str, title: str) -> str:
     root = _ROOT.search(svg)
     if root is None:
         raise ValueError(f"{name}: expected an SVG with one <svg> element")
-    inside = _METADATA.sub("", _UNSCOPED.sub("", svg[root.end() :])).strip()
+    inside = _METADATA.sub("", _COMMENT.sub("", _UNSCOPED.sub("", svg[root.end() :]))).strip()
     inside = _ID.sub(rf'\g<1>{name}-\g<2>"', inside)
     inside = _COLOUR.sub(lambda found: f"var(--{found[0][1:]})" if found[0] in DARK else found[0], inside)
     inside = _REFERENCE.sub(rf"\g<1>{name}-\g<2>", inside)

@@ -73,13 +73,17 @@ def _draw_practice(axes: "Axes", plan: Plan) -> None:
         _title(plan, _shown(plan)[0], shown), loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10
     )
     if shown:
-        axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
+        legend = axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
+        for name in legend.get_texts():
+            name.set_parse_math(False)
     _finish(axes, plan.power)
 
 
 def _curves(axes: "Axes", plan: Plan, groups: list[GroupPlan], pairs: np.ndarray, bands: bool) -> None:
     for colour, group in zip(SERIES, groups, strict=False):
-        axes.plot(pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=group.group)
+        axes.plot(
+            pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=_label(group)
+        )
         if not bands or group.rate.low == group.rate.high:
             continue
         if len(groups) > MOST_BANDS:
@@ -89,6 +93,12 @@ def _curves(axes: "Axes", plan: Plan, groups: list[GroupPlan], pairs: np.ndarray
         else:
             low, high = (_powers(plan, pairs, rate, group) for rate in (group.rate.low, group.rate.high))
             axes.fill_between(pairs, low, high, color=colour, alpha=0.1, linewidth=0)
+
+
+def _label(group: GroupPlan) -> str:
+    """A name on one line, which matplotlib would leave out if it began with an underscore."""
+    name = "".join(c if c.isprintable() else " " for c in group.group)
+    return f" {name}" if name.startswith("_") else name
 
 
 def _powers(plan: Plan, pairs: np.ndarray, rate: float, group: GroupPlan) -> list[float]:
