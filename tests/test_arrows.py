@@ -13,7 +13,8 @@ import policyspace
 ROOT = Path(policyspace.__file__).parent
 
 ORDER = [
-    "errors", "progress", "table", "shown", "data", "policies", "fits", "answer", "inference", "identification", "sklearn",
+    "printable", "errors", "progress", "table", "shown", "data", "policies", "fits", "answer", "inference",
+    "identification", "sklearn",
     "planning", "theory", "worlds", "configuration", "study", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 """The way of the data: a module may import from those before it, never from those after it."""
@@ -157,6 +158,7 @@ def test_identify_never_loads_jax(rule, tmp_path):
     found = loaded(COMMAND.format(arguments=arguments), tmp_path)
     assert "numpy" in found
     assert found.isdisjoint({"jax", "jaxlib", "optax", "gymnasium", "matplotlib", "pandas"})
+    assert found.isdisjoint({"minari", "h5py", "stable_baselines3", "torch"})
 
 
 def test_the_package_itself_loads_nothing(tmp_path):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from policyspace.worlds.agents import learn
     from policyspace.worlds.confmdp import ConfMDP, rollout
     from policyspace.worlds.trajectories import Trajectories
+    from policyspace.worlds.watching import watch
 
 _HOME = {
     "Demonstrations": "data.demonstrations",
@@ -61,6 +62,7 @@ _HOME = {
     "rollout": "worlds.confmdp",
     "make_world": "worlds",
     "learn": "worlds.agents",
+    "watch": "worlds.watching",
     "configure": "configuration",
     "Study": "study",
     "InputError": "errors",
@@ -98,6 +100,7 @@ __all__ = [
     "read",
     "rollout",
     "simplified",
+    "watch",
     "write",
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit
 from policyspace.shown import Shown
-from policyspace.table import Table
+from policyspace.table import Table, page_of_text
 
 if TYPE_CHECKING:
     import pandas
@@ -184,7 +184,7 @@ class Identification(Shown):
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(ruled=True), "", *self.notes()])
+        return page_of_text(self.sentence, self.table().text(ruled=True), self.notes())
 
     @overload
     def to_frame(self, pandas: Literal[False] = False) -> "polars.DataFrame": ...

@@ -1,7 +1,6 @@
 """What every answer can do: show itself in a notebook, write itself for LaTeX, become a page, name the call behind it."""
 
 import functools
-import html
 import inspect
 import re
 from abc import ABC, abstractmethod
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from policyspace.printable import escaped, printable
 from policyspace.table import Table
 
 P = ParamSpec("P")
@@ -47,8 +47,8 @@ class Shown(ABC):
     def _repr_html_(self) -> str:
         """For notebooks."""
         table = self.table().html(attributes=" style='text-align:left'")
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes())
-        return f"<p><b>{html.escape(self.sentence)}</b></p>{table}{notes}"
+        notes = "".join(f"<div>{escaped(note)}</div>" for note in self.notes())
+        return f"<p><b>{escaped(self.sentence)}</b></p>{table}{notes}"
 
     def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
         """The table for LaTeX with the package booktabs; a caption or a label puts it into a `table` that floats.
@@ -91,8 +91,8 @@ def remembering_its_call(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def latex(text: str) -> str:
-    """Words as LaTeX shows them; what cannot be printed becomes a space."""
-    return "".join(LATEX.get(c, c if c.isprintable() else " ") for c in text)
+    """Words as LaTeX shows them."""
+    return "".join(LATEX.get(c, c) for c in printable(text))
 
 
 def _latex_number(text: str) -> str:

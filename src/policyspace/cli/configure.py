@@ -10,8 +10,9 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, show_round
 from policyspace.cli.running import one_by_one, running, waiting
+from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ def configure(
     from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.round import plain
     from policyspace.configuration.schedule import Schedule
+    from policyspace.data.whole_file import check_targets, made_folder
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import design_for, load_world
     from policyspace.worlds.agents import support_of
 
-    options.check_targets(None, None, report)
+    options.check_targets(None, None, report=report)
     place = load_world(world)
     space, method = place.policy_space(), design_for(design, place)
     schedule = Schedule.of(space, method.joint, **asdict(rounds))
@@ -72,7 +74,8 @@ def configure(
     truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
     start = _configuration(place, configuration, keys[1])
     settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
-    _make_folder(out)
+    if out is not None:
+        check_targets(targets(made_folder(out)), [configuration])
     diary = Diary(place, schedule, settings, truth, new_console(), out)
     observe = _observer(place, space, owned, learning_steps)
     run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
@@ -117,7 +120,7 @@ class Diary:
             "rounds": [entered.to_dict() for entered in self.rounds],
         }
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-        options.write_json(text, str(self.folder / "rounds.json"))
+        options.write_json(text, str(targets(self.folder)[0]))
 
     def end(self) -> None:
         """The answer against the truth, and the pictures."""
@@ -128,19 +131,19 @@ class Diary:
 
         last, world = self.rounds[-1], self.world
         story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, tuple(self.truth))
-        say(self.console, f"\nAfter {last.total_episodes} episodes: {story.verdict}.", style="bold")
+        say(self.console, "")
+        say(self.console, f"After {last.total_episodes} episodes: {story.verdict}.", style="bold")
         missed = [name for name in self.truth if name in last.undecided]
         if missed:
             say(self.console, f"Not shown: {', '.join(missed)}.")
         if self.folder is None:
             return
-        paths = [self.folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
+        _, *pictures, film = paths = targets(self.folder)
         with waiting("drawing"):
-            for path in paths[1:3]:
+            for path in pictures:
                 plot_rounds(story, path)
-            film_rounds(story, paths[3])
-        for path in paths:
-            typer.echo(f"Saved {path}")
+            film_rounds(story, film)
+        show_saved(paths)
 
 
 def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
@@ -168,16 +171,12 @@ def _configuration(world: "ConfMDP", given: str, key: Any) -> Any:
 def _save_report(run: "ConfiguredRun", report: Path | None) -> None:
     if report is not None:
         options.write_report(run, report)
-        typer.echo(f"Saved {report}")
+        show_saved([report])
 
 
-def _make_folder(out: Path | None) -> None:
-    if out is None:
-        return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: is no folder that can be made ({error.strerror}): name another.") from error
+def targets(folder: Path) -> list[Path]:
+    """The rounds as data, as pictures and as a film."""
+    return [folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
 
 
 def _observer(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli import options, screen
 from policyspace.cli.running import running, waiting
 from policyspace.errors import InputError
 
@@ -32,7 +32,7 @@ Test = Annotated[
     typer.Option(
         "--test",
         help="What decides; by default Wilks' theorem, or the assumption-lean test where the data contradict the policy.",
-        metavar="auto|wilks|firth|lean|bootstrap|universal|eprocess|mixture",
+        metavar="auto|wilks|firth|lean|robust|bootstrap|universal|eprocess|mixture",
     ),
 ]
 DependenceName = Annotated[
@@ -55,6 +55,12 @@ Wait = Annotated[
 Budget = Annotated[
     int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", help="With --follow: all actions that may come, the reference last.", metavar="NAME[,NAME…]"
+    ),
+]
 Firth = Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")]
 Plot = Annotated[
     Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
@@ -75,6 +81,7 @@ def identify(
     follow: Follow = False,
     wait: Wait = None,
     budget: Budget = None,
+    labels: Labels = None,
     firth: Firth = False,
     json: options.JsonOut = None,
     plot: Plot = None,
@@ -86,15 +93,15 @@ def identify(
     """
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, found {seed}.")
-    options.check_targets(plot, json, report)
+    options.check_targets(plot, json, source.inputs, report=report)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
     others |= {"--json": json is not None, "--plot": plot is not None, "--report": report is not None}
-    _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
+    _check_follow(follow, wait, budget, labels, [option for option, given in others.items() if given])
     if follow:
         from policyspace.cli.follow import show_stream
 
-        show_stream(source, significance, budget, wait)
+        show_stream(source, significance, budget, wait, options.split(labels))
         return
     from policyspace.identification import identify as answer
 
@@ -114,9 +121,7 @@ def identify(
     _save(result, plot, report, json)
     if json != "-":
         show(result)
-        for path in [plot, report, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        screen.show_saved([plot, report, json])
 
 
 def _save(result: "Identification", plot: Path | None, report: Path | None, json: str | None) -> None:
@@ -131,21 +136,22 @@ def _save(result: "Identification", plot: Path | None, report: Path | None, json
         options.write_json(result.to_json(), json)
 
 
-def _check_follow(follow: bool, wait: float | None, budget: int | None, others: list[str]) -> None:
+def _check_follow(
+    follow: bool, wait: float | None, budget: int | None, labels: list[str] | None, others: list[str]
+) -> None:
     """What following a file takes, and what only a whole file does: nothing that was asked for is left out silently."""
     if follow and others:
         raise InputError(f"--follow has a test of its own and prints as it goes, found {others[0]} too: leave one out.")
-    for option, value in {"--wait": wait, "--budget": budget}.items():
-        if value is not None and not follow:
+    for option, given in {"--wait": wait, "--budget": budget, "--labels": labels}.items():
+        if given is not None and not follow:
             raise InputError(f"{option} belongs to --follow, found it alone: add --follow, or leave it out.")
+    for option, value in {"--wait": wait, "--budget": budget}.items():
         if value is not None and not value > 0:
             raise InputError(f"{option} must be more than 0, found {value}.")
 
 
 def show(result: "Identification") -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
-    from policyspace.cli import screen
-
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
     styles = [colours[test.verdict] for test in result.tests]
     screen.show(result.sentence, result.table(), result.notes(), result.columns()[1:5], styles)

@@ -45,7 +45,7 @@ def plan(
     """
     from policyspace.planning import Aim, pilot, plan_likelihood
 
-    options.check_targets(plot, json, report)
+    options.check_targets(plot, json, source.inputs, report=report)
     with waiting("planning"):
         likelihood, demonstrations = pilot(source.read(), policy=source.spec)
         result = plan_likelihood(likelihood, demonstrations, Aim(power, significance, confidence, effect, test))
@@ -61,6 +61,4 @@ def plan(
     if json != "-":
         table = result.table()
         screen.show(result.sentence, table, result.notes(), right=table.columns[1:])
-        for path in [plot, report, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        screen.show_saved([plot, report, json])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from policyspace.cli.screen import new_console
 from policyspace.progress import heard_by
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 PATIENCE = 2.0
 """Seconds without a bar: what is done by then needs none."""
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress. In pipes none is shown anyway.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 T = TypeVar("T")
 
@@ -56,13 +57,17 @@ def running(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def is_quiet() -> bool:
+    """Whether the command that is running was told to show no progress."""
+    command = _RUNNING.get()
+    return command is not None and command.quiet
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """While this lasts, a terminal shows what is done and how far it is, after two seconds; nothing else ever does."""
-    from rich.console import Console
-
-    console, command = Console(stderr=True), _RUNNING.get()
-    if not console.is_terminal or (command is not None and command.quiet):
+    console = new_console(stderr=True)
+    if not console.is_terminal or is_quiet():
         yield
         return
     with Bar(console, what) as bar, heard_by(bar.show):

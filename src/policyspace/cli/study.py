@@ -9,8 +9,9 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, new_console, say, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, show_round
 from policyspace.cli.running import running, waiting
+from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+OwnWorld = Annotated[
+    str | None,
+    typer.Option(
+        "--world",
+        help="The world of your own that the study was created with: only if it is named here is it imported.",
+        metavar="module:Class",
+    ),
+]
 StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metavar="STUDY.sqlite")]
 
 
@@ -59,8 +68,7 @@ def create(
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    if not study.resolve().parent.is_dir():
-        raise InputError(f"{study}: there is no folder '{study.parent}': make it first, or name another.")
+    options.check_targets(None, None, out=study)
     grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
@@ -76,7 +84,7 @@ def create(
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
     say(console, schedule.promise(design), style="dim")
-    typer.echo(f"Saved {study}")
+    show_saved([study])
     say(console, f"Next: policyspace study ask {study}", style="dim")
 
 
@@ -91,6 +99,7 @@ def ask(
         ),
     ] = None,
     json: options.JsonOut = None,
+    world: OwnWorld = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
@@ -100,10 +109,8 @@ def ask(
 
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
-    for target in (out, None if json in (None, "-") else Path(str(json))):
-        if target is not None and not target.resolve().parent.is_dir():
-            raise InputError(f"{target}: there is no folder '{target.parent}': make it first, or name another.")
-    opened = Study.open(study)
+    options.check_targets(None, json, [study], out)
+    opened = Study.open(study, world)
     with waiting("choosing a configuration"):
         request = opened.ask()
     if request is None:
@@ -118,9 +125,7 @@ def ask(
         options.write_json(_toml(request.configuration), str(out))
     if json != "-":
         _show_request(opened.settings["world_name"], opened.status().schedule, request)
-        for path in (out, json):
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        show_saved([out, json])
 
 
 @app.command()
@@ -140,13 +145,14 @@ def tell(
             metavar="FILE.toml|NAME=VALUE,…",
         ),
     ] = None,
+    world: OwnWorld = None,
 ) -> None:
     """Test what was observed, and keep it in the study: all of it, or nothing at all."""
     from policyspace.data.readers import read
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    opened = Study.open(study)
+    opened = Study.open(study, world)
     columns = options.split(actions)
     wanted = options.split(features) or (list(opened.world.feature_names) if columns else None)
     data = read(
@@ -171,34 +177,45 @@ def status(
     study: StudyFile,
     json: options.JsonOut = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the rounds (PNG, SVG, PDF or GIF).", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--plot", help="Draw the evidence of each unit over the rounds (PNG, SVG or PDF).", metavar="FILE"
+        ),
+    ] = None,
+    rounds: Annotated[
+        Path | None,
+        typer.Option("--rounds", help="Draw the rounds' configurations (PNG, SVG, PDF or GIF).", metavar="FILE"),
     ] = None,
     report: options.Report = None,
+    world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
-    film = plot is not None and plot.suffix.lower() == ".gif"
-    options.check_targets(None if film else plot, json, report)
-    opened = Study.open(study)
+    film = rounds is not None and rounds.suffix.lower() == ".gif"
+    options.check_targets(plot, json, [study], rounds, report)
+    options.check_targets(None if film else rounds, None, [study])
+    opened = Study.open(study, world)
     now = opened.status()
     if plot is not None:
+        from policyspace.report.evidence_rounds import plot_evidence_over_rounds
+
+        plot_evidence_over_rounds(now, plot)
+    if rounds is not None:
         from policyspace.report.rounds_film import film_rounds
         from policyspace.report.rounds_picture import Story, plot_rounds
 
         truth = None if now.truth is None else tuple(now.truth)
         story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
         with waiting("drawing"):
-            (film_rounds if film else plot_rounds)(story, plot)
+            (film_rounds if film else plot_rounds)(story, rounds)
     if report is not None:
         options.write_report(opened, report)
     if json is not None:
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
         _show_status(now)
-        for path in (plot, report, json):
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        show_saved([plot, rounds, report, json])
 
 
 def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -216,7 +233,7 @@ def _show_request(world: str, schedule: "Schedule", request: "Request") -> None:
     say(
         console,
         f"Round {request.number + 1} of at most {schedule.num_rounds}: {request.num_episodes} episodes "
-        f"({level_in_words(schedule)})",
+        f"({level_in_words(schedule, request.number)})",
         style="bold",
     )
     say(console, f"Configuration: {words(world, request.configuration)}.")

@@ -1,7 +1,5 @@
 """`policyspace theory`: what the paper proves about this data set, and how loose that is."""
 
-import typer
-
 from policyspace.cli import options, screen
 from policyspace.cli.running import running, waiting
 from policyspace.table import Table
@@ -17,7 +15,7 @@ def theory(source: options.Source, significance: options.Significance = 0.05, js
     from policyspace.theory import assess
     from policyspace.theory.statements import COLUMNS, assessment_notes
 
-    options.check_targets(None, json)
+    options.check_targets(None, json, source.inputs)
     with waiting("assessing"):
         result = assess(source.read(), significance=significance, policy=source.spec)
     if json is not None:
@@ -25,5 +23,4 @@ def theory(source: options.Source, significance: options.Significance = 0.05, js
     if json != "-":
         table = Table(COLUMNS, result.rows())
         screen.show(result.sentence, table, assessment_notes(result), right=COLUMNS[1:])
-        if json is not None:
-            typer.echo(f"Saved {json}")
+        screen.show_saved([json])

@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from policyspace.configuration.batch_tests import outcome_of_batch
+from policyspace.configuration.batch_tests import outcome_of_batch, outcome_with_rounds_before
 from policyspace.configuration.designs import Design, Information, Proposal, Question
 from policyspace.configuration.forecast import forecast
 from policyspace.configuration.request import Request
@@ -74,7 +74,10 @@ class Loop:
                     f"δ was shared out over {schedule.num_rounds} rounds, and all have been reported: "
                     "begin another study to go on."
                 )
-            outcome = outcome_of_batch(self.space, schedule, data, status.selected, status.supports)
+            if schedule.combined:
+                outcome = outcome_with_rounds_before(self.space, status, data)
+            else:
+                outcome = outcome_of_batch(self.space, schedule, data, status.selected, status.supports)
         asked = status.request
         if asked is not None and (asked.design is None or not same_configuration(asked.configuration, omega)):
             asked = None  # nothing was designed, or it was not followed
@@ -87,7 +90,7 @@ class Loop:
             asked.reasons if asked else {},
             count,
             status.total_episodes + count,
-            schedule.level,
+            schedule.level_of(len(status.rounds)),
             **outcome._asdict(),
         )
         self.status = replace(status, rounds=[*status.rounds, result], request=None)
@@ -96,7 +99,7 @@ class Loop:
     def _first(self) -> Request:
         """ω₀, where nothing has been seen yet."""
         status, initial = self.status, plain(self.world.check_configuration(self.initial))
-        return Request(0, initial, None, status.schedule.units, {}, status.next_episodes, status.schedule.level)
+        return Request(0, initial, None, status.schedule.units, {}, status.next_episodes, status.schedule.level_of(0))
 
     def _designed(self, key: Key, forecast_key: Key | None) -> Request:
         """The configuration that the design chooses for the units whose turn it is."""
@@ -104,7 +107,7 @@ class Loop:
         names, source = status.next_units
         theta = estimated_theta(space, self.pairs(source))
         logged = self.trajectories(source, theta)
-        size, level = status.next_episodes, status.schedule.level
+        size, level = status.next_episodes, status.schedule.level_of(len(status.rounds))
         proposal = self.design.propose(Question(world, space, theta, logged, _indices(space, names), size, key))
         omega = world.check_configuration(proposal.configuration)
         request = Request(

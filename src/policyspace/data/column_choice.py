@@ -26,6 +26,7 @@ class Columns:
     subjects: str | None = None
     categorical: str | Sequence[str] | None = None
     missing: Missing = "error"
+    recorded: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for word in ("episodes", "weights", "subjects"):
@@ -68,10 +69,10 @@ def choose(table: Table, columns: Columns, texts: bool = True) -> Choice:
     actions, categorical = listed(columns.actions), listed(columns.categorical)
     if not actions:
         raise InputError("the action needs at least one column, found none.")
-    taken = [*actions, *columns.others]
+    taken = [*actions, *columns.others, *columns.recorded]
     table.only([*taken, *categorical])
     features, left_out = chosen_features(table, columns.features, taken)
-    used = [*taken, *features]
+    used = [*actions, *columns.others, *features]
     for name in used:
         if used.count(name) > 1:
             raise InputError(f"every column has one role, found '{name}' in two: name it once.")

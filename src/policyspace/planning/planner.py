@@ -23,7 +23,7 @@ from policyspace.planning.procedures import Prequential, Procedure, Universal, W
 from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
 from policyspace.policies.groups import Group
 from policyspace.shown import Shown, remembering_its_call
-from policyspace.table import Table
+from policyspace.table import Table, page_of_text
 
 TESTS = ("wilks", "universal", "eprocess")
 
@@ -90,7 +90,7 @@ class Plan(Shown):
         return plan_notes(self)
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(), "", *self.notes()])
+        return page_of_text(self.sentence, self.table().text(), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from policyspace.answer import Assumption, GroupTest, Identification
+from policyspace.printable import escaped
 from policyspace.report import page
 from policyspace.report.evidence_picture import draw_evidence_for_page
 from policyspace.table import Table
@@ -41,8 +42,8 @@ NOT_SHOWN = {
 
 def answer_page(answer: Identification) -> Iterator[str]:
     """The parts of the page."""
-    yield page.header(answer.sentence, page.text(_lead(answer)), "identification")
-    yield from page.banner(page.text(f"Warning: {warning}") for warning in answer.warnings)
+    yield page.header(answer.sentence, escaped(_lead(answer)), "identification")
+    yield from page.banner(escaped(f"Warning: {warning}") for warning in answer.warnings)
     picture = page.picture(draw_evidence_for_page(answer), "evidence", _picture_in_words(answer))
     yield page.section("Evidence for every group", picture, *_table(answer))
     yield page.section("What is promised", *_promise(answer))
@@ -66,9 +67,9 @@ def _promise(answer: Identification) -> Iterator[str]:
             continue  # on top of the page
         head, _, rest = note.partition(": ")
         if head == "Promise":
-            yield f"<p>{page.badge('good', '✓', 'Promise')} {page.text(rest[:1].upper() + rest[1:])}</p>"
+            yield f"<p>{page.badge('good', '✓', 'Promise')} {escaped(rest[:1].upper() + rest[1:])}</p>"
         elif head == "No promise is made":
-            yield f"<p>{page.badge('bad', '✗', 'No promise')} {page.text(rest[:1].upper() + rest[1:])}</p>"
+            yield f"<p>{page.badge('bad', '✗', 'No promise')} {escaped(rest[:1].upper() + rest[1:])}</p>"
         else:
             yield page.paragraph(note)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyspace.answer import GroupTest, Identification
+from policyspace.printable import printable
 from policyspace.report.style import (
     AMBER,
     DARK_AMBER,
@@ -80,7 +81,7 @@ def _fill(axes: "Axes", answer: Identification, scale: str, narrow: bool = False
 
 
 def _wrapped(answer: Identification) -> list[str]:
-    return textwrap.wrap(_one_line(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
+    return textwrap.wrap(printable(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
 
 
 def _height(answer: Identification) -> float:
@@ -110,7 +111,7 @@ def _draw_bars(axes: "Axes", tests: list[GroupTest], labels: list[str], width: i
     short = evidence < 0.02  # a bar of no length is still shown
     axes.scatter(evidence[short], positions[short], s=22, color=COLOURS["no evidence"], zorder=3, clip_on=False)
     axes.set_ylim(-0.65, len(tests) - 0.35)
-    names = [_shortened(_one_line(test.group), width) for test in tests]
+    names = [_shortened(printable(test.group), width) for test in tests]
     if len(set(names)) < len(names):  # then their place in the table tells them apart
         names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
     axes.set_yticks(positions, names, fontsize=9.5, color=INK, parse_math=False)
@@ -150,11 +151,6 @@ def _smallest(test: GroupTest) -> str:
 def _tick(evidence: float) -> str:
     p = 10.0**-evidence
     return f"{p:.2g}" if p >= 1e-3 or evidence != round(evidence) else f"$10^{{-{evidence:g}}}$"
-
-
-def _one_line(text: str) -> str:
-    """Without what would break a line of a picture."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _shortened(name: str, width: int) -> str:

@@ -6,7 +6,6 @@ The same content gives the same bytes: no dates, no random identifiers.
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from policyspace import __version__
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
+from policyspace.printable import escaped
 from policyspace.report.inline_svg import inline_svg
 from policyspace.report.style import DARK, FAINT, INK, PAPER, QUIET, drawn
 from policyspace.table import Table
@@ -46,7 +46,7 @@ def _head(title: str) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="color-scheme" content="light dark">'
     yield '<link rel="icon" href="data:,">'  # without it a browser asks the network for one
-    yield f"<title>policyspace: {text(title)}</title>"
+    yield f"<title>policyspace: {escaped(title)}</title>"
     yield f"<style>\n:root {{ {light} {named} }}"
     yield f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
     yield f"{files('policyspace.report').joinpath('page.css').read_text('utf-8')}</style>"
@@ -56,19 +56,21 @@ def _head(title: str) -> Iterator[str]:
 def header(title: str, lead: str, kind: str = "", version: str = __version__) -> str:
     """The head of a page as a reader sees it; `lead` is HTML."""
     over = f"policyspace {version}" + (f" · {kind}" if kind else "")
-    return f'<header><p class="over">{text(over)}</p><h1>{text(title)}</h1><p class="lead">{lead}</p></header>'
+    return f'<header><p class="over">{escaped(over)}</p><h1>{escaped(title)}</h1><p class="lead">{lead}</p></header>'
 
 
 def section(title: str, *content: str) -> str:
     """A part of a page under its heading."""
     anchor = "".join(c if c.isalnum() else "-" for c in title.lower())
     inside = "\n".join(content)
-    return f'<section class="panel" aria-labelledby="{anchor}"><h2 id="{anchor}">{text(title)}</h2>\n{inside}</section>'
+    return (
+        f'<section class="panel" aria-labelledby="{anchor}"><h2 id="{anchor}">{escaped(title)}</h2>\n{inside}</section>'
+    )
 
 
 def paragraph(words: str) -> str:
     """Words as a paragraph."""
-    return f"<p>{text(words)}</p>"
+    return f"<p>{escaped(words)}</p>"
 
 
 def banner(notes: Iterable[str]) -> Iterator[str]:
@@ -79,14 +81,14 @@ def banner(notes: Iterable[str]) -> Iterator[str]:
 
 def badge(kind: str, mark: str, words: str) -> str:
     """A verdict in words, with a mark and a colour: "good", "fair", "bad" or "plain"."""
-    return f'<span class="badge {kind}"><span aria-hidden="true">{mark}</span> {text(words)}</span>'
+    return f'<span class="badge {kind}"><span aria-hidden="true">{mark}</span> {escaped(words)}</span>'
 
 
 def picture(figure: "Figure", name: str, alternative: str) -> str:
     """A figure as a part of the page, with words for those who do not see it."""
     out = io.BytesIO()
     drawn(figure, out, "svg")
-    return framed(inline_svg(out.getvalue().decode(), name, printable(alternative)), alternative)
+    return framed(inline_svg(out.getvalue().decode(), name, alternative), alternative)
 
 
 def framed(svg: str, label: str) -> str:
@@ -96,28 +98,26 @@ def framed(svg: str, label: str) -> str:
 
 def sideways(content: str, label: str) -> str:
     """A box that scrolls alone where its content is too wide, by keys too."""
-    name = escape(printable(label), quote=True)
+    name = escaped(label)
     return f'<div class="sideways" role="region" aria-label="{name}" tabindex="0">{content}</div>'
 
 
 def table(content: Table, caption: str, marks: Mapping[str, str] | None = None) -> str:
     """A table in a box of its own; cells that are among the `marks` are shown as that HTML."""
     known = marks or {}
-    words = Table([printable(name) for name in content.columns], [[printable(c) for c in row] for row in content.rows])
-    return sideways(
-        words.html(caption, heading=_heading, cell=lambda cell: known.get(cell) or _unbroken(cell)), f"Table: {caption}"
-    )
+    shown = content.html(caption, heading=_heading, cell=lambda cell: known.get(cell) or _unbroken(cell))
+    return sideways(shown, f"Table: {caption}")
 
 
 def settings_list(named: Mapping[str, str]) -> str:
     """Settings line by line."""
-    inside = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in named.items())
+    inside = "".join(f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>" for name, value in named.items())
     return f'<dl class="settings">{inside}</dl>'
 
 
 def command(made_by: str) -> str:
     """The line that makes the same again."""
-    return f'<pre class="again" tabindex="0"><code>{text(made_by)}</code></pre>'
+    return f'<pre class="again" tabindex="0"><code>{escaped(made_by)}</code></pre>'
 
 
 def footer(words: str) -> str:
@@ -125,29 +125,19 @@ def footer(words: str) -> str:
     return f"<footer>{paragraph(words)}</footer>"
 
 
-def text(words: str) -> str:
-    """Words as HTML: nothing in them is taken for a tag, and what cannot be printed becomes a space."""
-    return escape(printable(words))
-
-
-def printable(words: str) -> str:
-    """Words without control characters and halves of characters, which no page may hold."""
-    return "".join(c if c.isprintable() or c == "\n" else " " for c in words)
-
-
 def _unbroken(words: str) -> str:
     """Numbers stay with their margins and intervals on one line; a long cell may break before a parenthesis."""
     if len(words) > 60:
-        return f'<span class="long">{escape(words)}</span>'
+        return f'<span class="long">{escaped(words)}</span>'
     pieces = [words] if len(words) <= 16 else re.split(r" (?=\()", words)
-    return " ".join(_whole_line(piece) if len(piece) <= 24 else escape(piece) for piece in pieces)
+    return " ".join(_whole_line(piece) if len(piece) <= 24 else escaped(piece) for piece in pieces)
 
 
 def _whole_line(words: str) -> str:
-    return f'<span class="line">{escape(words)}</span>'
+    return f'<span class="line">{escaped(words)}</span>'
 
 
 def _heading(words: str) -> str:
     """A column's name may break between words, but not inside a parenthesis."""
     pieces = re.split(r" (?=\()", words)
-    return " ".join(_whole_line(piece) if piece.startswith("(") else escape(piece) for piece in pieces)
+    return " ".join(_whole_line(piece) if piece.startswith("(") else escaped(piece) for piece in pieces)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from policyspace.planning import Plan
+from policyspace.printable import escaped
 from policyspace.report import page
 from policyspace.report.power_picture import draw_power_for_page
 
@@ -11,8 +12,8 @@ def plan_page(plan: Plan) -> Iterator[str]:
     """The parts of the page."""
     episodes = "" if plan.num_episodes is None else f" in {plan.num_episodes:,} episodes"
     lead = f"Planned from a pilot of {plan.num_pairs:,} pairs of state and action{episodes}, for power {plan.power:g}."
-    yield page.header(plan.sentence, page.text(lead), "plan")
-    yield from page.banner(page.text(f"Warning: {warning}") for warning in plan.warnings)
+    yield page.header(plan.sentence, escaped(lead), "plan")
+    yield from page.banner(escaped(f"Warning: {warning}") for warning in plan.warnings)
     notes = [page.paragraph(note) for note in plan.notes() if not note.startswith("Warning:")]
     words = "Power against the number of pairs, one curve a group; the table has the numbers."
     yield page.section("Power", page.picture(draw_power_for_page(plan), "power", words))

@@ -73,9 +73,7 @@ def _draw_practice(axes: "Axes", plan: Plan) -> None:
         _title(plan, _shown(plan)[0], shown), loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10
     )
     if shown:
-        legend = axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
-        for name in legend.get_texts():
-            name.set_parse_math(False)
+        axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
     _finish(axes, plan.power)
 
 
@@ -96,9 +94,8 @@ def _curves(axes: "Axes", plan: Plan, groups: list[GroupPlan], pairs: np.ndarray
 
 
 def _label(group: GroupPlan) -> str:
-    """A name on one line, which matplotlib would leave out if it began with an underscore."""
-    name = "".join(c if c.isprintable() else " " for c in group.group)
-    return f" {name}" if name.startswith("_") else name
+    """The name, which matplotlib would leave out of its legend if it began with an underscore."""
+    return f" {group.group}" if group.group.startswith("_") else group.group
 
 
 def _powers(plan: Plan, pairs: np.ndarray, rate: float, group: GroupPlan) -> list[float]:

@@ -1,12 +1,14 @@
 """The page of results: every claim beside what was found."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from policyspace.errors import InputError
+from policyspace.printable import escaped
 from policyspace.report import page
 from policyspace.report.inline_svg import inline_svg
 from policyspace.table import Table
@@ -42,7 +44,12 @@ def write_page(folder: Path, files: PageFiles, other: PageFiles, order: tuple[st
     title = (
         "The paper's experiments, by the paper's own settings" if published else "The paper's experiments, run again"
     )
-    body = _body(title, results, folder / files.figures, order, published, link)
+    try:
+        body = list(_body(title, results, folder / files.figures, order, published, link))
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        raise InputError(
+            f"{folder / files.numbers}: is not a file of results ({error}): delete it; the records remake it in seconds."
+        ) from error
     page.write_page(folder / files.page, title, body)
 
 
@@ -88,13 +95,15 @@ def _banner(experiments: dict[str, Any], order: tuple[str, ...]) -> Iterator[str
     absent = [name for name in order if name not in experiments]
     notes = []
     if quick:
-        which = "" if len(quick) == len(experiments) else f": {', '.join(quick)}"
+        which = "" if len(quick) == len(experiments) else f": {escaped(', '.join(quick))}"
         notes.append(
             f"<strong>A miniature{which}.</strong> A quick look (<code>--quick</code>) at every figure, from few points and "
             "few runs. Its verdicts are no evidence; the same command without <code>--quick</code> gives that."
         )
     if fewer:
-        notes.append(f"<strong>Not the paper's number of runs</strong> (<code>--runs</code>): {', '.join(fewer)}.")
+        notes.append(
+            f"<strong>Not the paper's number of runs</strong> (<code>--runs</code>): {escaped(', '.join(fewer))}."
+        )
     if absent:
         notes.append(f"<strong>Not here yet:</strong> {', '.join(absent)}.")
     yield from page.banner(notes)
@@ -107,9 +116,10 @@ def _summary(experiments: dict[str, Any]) -> Iterator[str]:
     yield '<div class="sideways"><table class="summary">'
     yield '<thead><tr><th scope="col">What is looked at</th><th scope="col">Verdict</th></tr></thead>'
     for name, experiment in experiments.items():
-        yield f'<tbody><tr><th scope="rowgroup" colspan="2"><a href="#{name}">{escape(experiment["title"])}</a></th></tr>'
+        link = f'<a href="#{escaped(name)}">{escaped(experiment["title"])}</a>'
+        yield f'<tbody><tr><th scope="rowgroup" colspan="2">{link}</th></tr>'
         for panel in experiment["panels"]:
-            link = f'<a href="#{_anchor(panel)}">{escape(panel["title"])}</a>'
+            link = f'<a href="#{_anchor(panel)}">{escaped(panel["title"])}</a>'
             yield f"<tr><td>{link}</td><td>{_badge(panel['verdict'])}</td></tr>"
         yield "</tbody>"
     yield "</table></div></nav>"
@@ -133,7 +143,7 @@ def _how_to_read() -> Iterator[str]:
 
 def _experiment(name: str, experiment: dict[str, Any], figures: Path) -> Iterator[str]:
     small = ' <span class="small">miniature</span>' if experiment["quick"] else ""
-    yield f'<section class="experiment" id="{name}"><h2>{escape(experiment["title"])}{small}</h2>'
+    yield f'<section class="experiment" id="{escaped(name)}"><h2>{escaped(experiment["title"])}{small}</h2>'
     yield f'<dl class="facts">{_facts({**experiment, "whole": _whole(experiment)})}</dl>'
     for panel in experiment["panels"]:
         yield from _panel(panel, experiment["command"], figures)
@@ -172,26 +182,34 @@ def _facts(experiment: dict[str, Any]) -> str:
         "Authors' code, estimate": f"≈ {duration(3600 * hours)}" if hours and experiment["whole"] else None,
         "Version": ", ".join(experiment["versions"]),
     }
-    return "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v)
+    return "".join(f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in facts.items() if v)
 
 
 def _panel(panel: dict[str, Any], command: str, figures: Path) -> Iterator[str]:
     anchor = _anchor(panel)
     yield f'<article class="panel" id="{anchor}" aria-labelledby="{anchor}-title">'
-    yield f'<h3 id="{anchor}-title">{escape(panel["title"])}</h3>'
+    yield f'<h3 id="{anchor}-title">{escaped(panel["title"])}</h3>'
     asked = "Question" if panel["verdict"] == "our own" else "The paper"
-    yield f'<p class="claim"><span class="label">{asked}</span> {escape(panel["claim"])}</p>'
-    yield f'<p class="finding">{_badge(panel["verdict"])} {escape(panel["why"])}</p>'
+    yield f'<p class="claim"><span class="label">{asked}</span> {escaped(panel["claim"])}</p>'
+    yield f'<p class="finding">{_badge(panel["verdict"])} {escaped(panel["why"])}</p>'
     if panel["figure"]:
-        drawn = inline_svg((figures / f"{panel['name']}.svg").read_text("utf-8"), panel["name"], panel["title"])
+        name = _name(panel)
+        drawn = inline_svg((figures / f"{name}.svg").read_text("utf-8"), name, panel["title"])
         yield page.framed(drawn, panel["title"])
     if panel["rows"]:
         yield page.table(Table(panel["columns"], panel["rows"]), f"{panel['title']}: the numbers")
-    yield f'<p class="command"><span class="label">Remake it</span> <code>{escape(command)}</code></p></article>'
+    yield f'<p class="command"><span class="label">Remake it</span> <code>{escaped(command)}</code></p></article>'
 
 
 def _anchor(panel: dict[str, Any]) -> str:
-    return f"panel-{panel['name']}"
+    return f"panel-{_name(panel)}"
+
+
+def _name(panel: dict[str, Any]) -> str:
+    """It names a file too: letters, digits and hyphens, and so no other folder."""
+    if not re.fullmatch(r"[\w-]+", panel["name"], re.ASCII):
+        raise ValueError(f"a panel is called {panel['name']!r}")
+    return str(panel["name"])
 
 
 def _badge(verdict: str) -> str:

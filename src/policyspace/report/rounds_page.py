@@ -6,6 +6,7 @@ from typing import Any
 from policyspace.configuration.round import Round
 from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.status import Status
+from policyspace.printable import escaped
 from policyspace.report import page
 from policyspace.report.configuration_words import words
 from policyspace.report.rounds_picture import Story, draw_rounds
@@ -18,8 +19,8 @@ def rounds_page(study: Rounds) -> Iterator[str]:
     """The parts of the page."""
     status, world = study.status(), study.world
     lead = f"{status.total_episodes:,} episodes in {len(status.rounds)} of at most {status.schedule.num_rounds} rounds"
-    yield page.header(status.sentence, page.text(f"{lead}, in the world {world.name}."), "configured rounds")
-    yield from page.banner(page.text(f"Warning: {warning}") for r in status.rounds for warning in r.warnings)
+    yield page.header(status.sentence, escaped(f"{lead}, in the world {world.name}."), "configured rounds")
+    yield from page.banner(escaped(f"Warning: {warning}") for r in status.rounds for warning in r.warnings)
     if status.rounds:
         truth = None if status.truth is None else tuple(status.truth)
         story = Story(world.name, tuple(world.parameters), status.rounds, status.schedule.units, truth)

@@ -1,11 +1,13 @@
 """The one style of all pictures: colours, letters, bare axes, and files that are the same bytes every time."""
 
+import re
 import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
+from policyspace.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +38,9 @@ DASHED = (0, (4, 3))
 WIDTH = 7.2
 """Of a figure on a page, in inches."""
 FORMATS = ("png", "svg", "pdf")
+_POWER = r"[-−]?(?:[\d.]+\\times)?\d+\^\{[-−]?\d+\}"
+FORMULA = re.compile(rf"\$(?:{_POWER}|\\mathdefault\{{{_POWER}\}})\$")
+"""The only one in our pictures; any other dollar is a part of a name."""
 
 
 def new_figure(height: float, title: str = "", width: float = WIDTH) -> "Figure":
@@ -77,6 +82,28 @@ def format_of(path: str | Path) -> str:
     return suffix.lstrip(".")
 
 
+def with_names_as_names(figure: "Figure") -> "Figure":
+    """The figure with its words as they may be shown; only powers of ten are formulas."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            formatter = axis.get_major_formatter()
+            if isinstance(formatter, FixedFormatter):
+                formatter.seq = [_drawn(words) for words in formatter.seq]
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if words := text.get_text():  # the numbers of an axis have none before they are drawn
+            text.set(text=_drawn(words), parse_math=FORMULA.fullmatch(words) is not None)
+    return figure
+
+
+def _drawn(words: str) -> str:
+    """Lines as they are, other controls written out."""
+    return "\n".join(map(printable, words.split("\n")))
+
+
 def save(figure: "Figure", path: str | Path) -> None:
     """Save a picture; the suffix of the file names the format."""
     suffix = format_of(path)
@@ -91,4 +118,4 @@ def drawn(figure: "Figure", out: IO[bytes], suffix: str) -> None:
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
     with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "policyspace"}):
         warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
-        figure.savefig(out, format=suffix, dpi=160, metadata=dates)
+        with_names_as_names(figure).savefig(out, format=suffix, dpi=160, metadata=dates)

@@ -37,10 +37,16 @@ class Study(Rounds):
     the levels of all rounds add up to δ, or the evidence of all of them multiplies. Everything is in the one file.
     """
 
-    def __init__(self, store: StudyStore) -> None:
+    def __init__(self, store: StudyStore, own_world: str | None = None) -> None:
         self._store = store
         self.settings: dict[str, Any] = store.settings()
         self.made_by = f"policyspace study status {shlex.quote(str(store.path))} --report report.html"
+        self._own_world = own_world  # module:Class, as the user named it
+        named = self.settings.get("world")
+        if own_world is not None and own_world != named:
+            raise InputError(
+                f"{store.path}: is about the world '{named}', found '{own_world}' named instead: name that, or no world."
+            )
 
     @classmethod
     @one_vocabulary
@@ -81,12 +87,15 @@ class Study(Rounds):
             "initial": plain(place.check_configuration(configuration or {})),
             "seed": seed,
         }
-        return cls(StudyStore.create(path, settings))
+        return cls(StudyStore.create(path, settings), world)
 
     @classmethod
-    def open(cls, path: str | Path) -> "Study":
-        """The study in a file."""
-        return cls(StudyStore.open(path))
+    def open(cls, path: str | Path, world: str | None = None) -> "Study":
+        """The study in a file, which never chooses code: a world of your own is imported only if you name it here too.
+
+        `world` is the `module:Class` that the study was created with; for the worlds of policyspace it is not needed.
+        """
+        return cls(StudyStore.open(path), world)
 
     @property
     def path(self) -> Path:
@@ -96,7 +105,13 @@ class Study(Rounds):
     @cached_property
     def world(self) -> "ConfMDP":
         """The world that the study is about."""
-        world = load_world(self.settings["world"])
+        named = self.settings["world"]
+        if ":" in named and self._own_world is None:
+            raise InputError(
+                f"{self.path}: is about the world '{named}', which would run code from outside policyspace: if you trust "
+                f"it, name it too, with --world or Study.open(path, world=…)."
+            )
+        world = load_world(named)
         if world.name != self.settings["world_name"]:
             raise InputError(
                 f"{self.path}: is about the world '{self.settings['world_name']}', but '{self.settings['world']}' is now "

@@ -129,14 +129,6 @@ class LeanTest:
         kept = self._columns(self._all_but(group))
         return effect_of(self._scorer, kept, list(self.groups[group]))
 
-    def notes(self) -> list[str]:
-        """What was chosen and seen, in sentences: the regressions, the residuals, and the unit of every tested group."""
-        units = [
-            f"group {group}: {'no promise' if choice.unit is None else choice.unit.name}; {choice.reason}"
-            for group, choice in self.units.items()
-        ]
-        return [self.family.sentence(), self.diagnosis.sentence(), *units]
-
     def _local(self, result: LeanResult, single: dict[int, LeanResult]) -> float:
         outside = [group for group in self.tested if group not in result.support]
         weighted = [(result, 0.5)] + [(single[group], 0.5 / len(outside)) for group in outside]
