@@ -11,13 +11,15 @@ import typer
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
 from policyspace.cli.environments import ActorOptions, EnvironmentOptions
-from policyspace.cli.rounds import Design, RoundOptions, Seed, promise, show_plan, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, show_plan, show_round
+from policyspace.cli.running import one_by_one, running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
     from policyspace.worlds.configurable import Configurable
@@ -28,6 +30,17 @@ World = Annotated[
     str | None,
     typer.Argument(
         help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
+    ),
+]
+
+
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--configuration",
+        help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
+        metavar="FILE.toml|NAME=VALUE,…|random",
+        show_default=False,
     ),
 ]
 
@@ -50,6 +63,7 @@ class SimulatedAgent:
     ] = None
 
 
+@running
 @bundled
 def configure(
     rounds: RoundOptions,
@@ -57,33 +71,27 @@ def configure(
     environment: EnvironmentOptions,
     actor: ActorOptions,
     world: World = None,
-    configuration: Annotated[
-        str | None,
-        typer.Option(
-            "--configuration",
-            help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
-            metavar="FILE.toml|NAME=VALUE,…|random",
-            show_default=False,
-        ),
-    ] = None,
+    configuration: Start = None,
     design: Design = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
     ] = None,
+    report: options.Report = None,
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
     Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected. With
     --env the world is a Gymnasium environment, and the agent your own.
     """
-    from policyspace.configuration.loop import rounds_of
+    from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.plan import schedule_for
     from policyspace.configuration.round import plain
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import default_design, design_for, load_world
 
+    options.check_targets(None, None, report=report)
     _check_one_world(world, environment, actor, simulated)
     playable = environment.world()
     place: Any = playable or load_world(str(world))
@@ -99,19 +107,20 @@ def configure(
     else:
         owned = controls_of(place, simulated.controls or "random", keys[0])
         truth = _truth(place, space, owned)
-        observe = _observer(place, space, owned, simulated.learning_steps, console)
+        observe = _observer(place, space, owned, simulated.learning_steps)
     settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
     _check_folder(out, configuration)
     diary = Diary(place, schedule, settings, truth, console, out)
+    run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
     diary.begin()
     if planned:
         show_plan(diary.console, place, space, schedule.budget)
     try:
-        for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
+        for result in one_by_one(run, "choosing a configuration"):
             diary.enter(result)
     finally:
-        # Ctrl-C as well: what was finished is kept, and drawn.
-        diary.end()
+        diary.end()  # Ctrl-C as well: what was finished is kept, and drawn.
+        _save_report(run, report)
 
 
 @dataclass
@@ -131,7 +140,7 @@ class Diary:
         owned = None if self.truth is None else ", ".join(self.truth) or "nothing but the constant"
         known = "" if owned is None else f" that controls {owned}"
         say(self.console, f"An agent in {self.world.name}{known}.", style="bold")
-        say(self.console, promise(self.schedule, self.settings["design"]), style="dim")
+        say(self.console, self.schedule.promise(self.settings["design"]), style="dim")
 
     def enter(self, result: "Round") -> None:
         """One round: on the screen, and the file replaced by one that has it."""
@@ -167,9 +176,10 @@ class Diary:
         if self.folder is None:
             return
         _, *pictures, film = paths = targets(self.folder)
-        for path in pictures:
-            plot_rounds(story, path)
-        film_rounds(story, film)
+        with waiting("drawing"):
+            for path in pictures:
+                plot_rounds(story, path)
+            film_rounds(story, film)
         show_saved(paths)
 
 
@@ -228,13 +238,19 @@ def _check_folder(out: Path | None, configuration: str | None) -> None:
         check_targets(targets(made_folder(out)), [configuration])
 
 
+def _save_report(run: "ConfiguredRun", report: Path | None) -> None:
+    if report is not None:
+        options.write_report(run, report)
+        show_saved([report])
+
+
 def targets(folder: Path) -> list[Path]:
     """The rounds as data, as pictures and as a film."""
     return [folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
 
 
 def _observer(
-    world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None, console: "Console"
+    world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None
 ) -> Callable[[Any, Any, int], Any]:
     """How the agent is observed: it learns from scratch at ω, and is observed there."""
     from policyspace.policies.jax_setup import jax
@@ -242,12 +258,6 @@ def _observer(
 
     def observe(key: Any, omega: Any, num_episodes: int) -> Any:
         learning, acting = jax.random.split(key)
-        with console.status("the agent learns …") as status:
-
-            def progress(done: int, wanted: int, curve: Any) -> None:
-                status.update(f"the agent learns: {done} of {wanted} steps, return {curve[-10:].mean():.4g}")
-
-            agent = learn(world, space, controls, omega, learning, num_steps=steps, progress=progress)
-        return agent.act(world, omega, acting, num_episodes)
+        return learn(world, space, controls, omega, learning, num_steps=steps).act(world, omega, acting, num_episodes)
 
     return observe

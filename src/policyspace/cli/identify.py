@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyspace.cli import options, screen
+from policyspace.cli.running import running, waiting
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ Plot = Annotated[
 ]
 
 
+@running
 @options.with_source
 def identify(
     source: options.Source,
@@ -83,6 +85,7 @@ def identify(
     firth: Firth = False,
     json: options.JsonOut = None,
     plot: Plot = None,
+    report: options.Report = None,
 ) -> None:
     """Say which features the agent uses, or which parameters it controls, from a file of states and actions.
 
@@ -90,10 +93,10 @@ def identify(
     """
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, found {seed}.")
-    options.check_targets(plot, json, source.inputs)
+    options.check_targets(plot, json, source.inputs, report=report)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
-    others |= {"--json": json is not None, "--plot": plot is not None}
+    others |= {"--json": json is not None, "--plot": plot is not None, "--report": report is not None}
     _check_follow(follow, wait, budget, labels, [option for option, given in others.items() if given])
     if follow:
         from policyspace.cli.follow import show_stream
@@ -102,27 +105,35 @@ def identify(
         return
     from policyspace.identification import identify as answer
 
-    result = answer(
-        source.read(),
-        policy=source.spec,
-        rule=rule,  # type: ignore[arg-type]
-        significance=significance,
-        correction=correction,  # type: ignore[arg-type]
-        paper_rule=paper_rule,
-        firth=firth,
-        test=test,  # type: ignore[arg-type]
-        seed=seed,
-        dependence=dependence,  # type: ignore[arg-type]
-    )
+    with waiting("testing"):
+        result = answer(
+            source.read(),
+            policy=source.spec,
+            rule=rule,  # type: ignore[arg-type]
+            significance=significance,
+            correction=correction,  # type: ignore[arg-type]
+            paper_rule=paper_rule,
+            firth=firth,
+            test=test,  # type: ignore[arg-type]
+            seed=seed,
+            dependence=dependence,  # type: ignore[arg-type]
+        )
+    _save(result, plot, report, json)
+    if json != "-":
+        show(result)
+        screen.show_saved([plot, report, json])
+
+
+def _save(result: "Identification", plot: Path | None, report: Path | None, json: str | None) -> None:
+    """Whatever files were asked for."""
     if plot is not None:
         from policyspace.report.evidence_picture import plot_evidence
 
         plot_evidence(result, plot)
+    if report is not None:
+        options.write_report(result, report)
     if json is not None:
         options.write_json(result.to_json(), json)
-    if json != "-":
-        show(result)
-        screen.show_saved([plot, json])
 
 
 def _check_follow(

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.running import typed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
     from policyspace.policies.spec import PolicySpec
+    from policyspace.shown import Shown
 
 File = Annotated[
     Path,
@@ -101,6 +103,12 @@ Significance = Annotated[
 JsonOut = Annotated[
     str | None,
     typer.Option("--json", help="Write the answer as JSON to a file, or to the screen ('-').", metavar="FILE|-"),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Save a page that holds all of it, for any browser: one file, no network.", metavar="FILE.html"
+    ),
 ]
 
 
@@ -274,7 +282,11 @@ def _matrix(text: str) -> Any:
 
 
 def check_targets(
-    picture: Path | None, json_target: str | None, inputs: Iterable[str | Path | None] = (), out: Path | None = None
+    picture: Path | None,
+    json_target: str | None,
+    inputs: Iterable[str | Path | None] = (),
+    out: Path | None = None,
+    report: Path | None = None,
 ) -> None:
     """Say before the work that its results could not be saved."""
     from policyspace.data import whole_file
@@ -283,7 +295,11 @@ def check_targets(
         from policyspace.report.style import format_of
 
         format_of(picture)
-    whole_file.check_targets([picture, None if json_target == "-" else json_target, out], inputs)
+    if report is not None:
+        from policyspace.report.page import page_path
+
+        page_path(report)
+    whole_file.check_targets([picture, None if json_target == "-" else json_target, out, report], inputs)
 
 
 def check_file(path: Path, suffixes: Sequence[str] = ()) -> None:
@@ -307,3 +323,12 @@ def write_json(text: str, target: str) -> None:
 
     with replacing(target) as out:
         out.write((safe_json(text) + "\n").encode())
+
+
+def write_report(result: "Shown", target: Path) -> None:
+    """Save the page of an answer, with the command that makes it again."""
+    from copy import copy
+
+    said = copy(result)
+    object.__setattr__(said, "made_by", typed())
+    said.report(target)

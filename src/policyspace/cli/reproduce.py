@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.running import is_quiet, running
 from policyspace.cli.screen import Stopped, new_console, say, show_table
 from policyspace.errors import InputError, nearest
 from policyspace.experiments.catalogue import EXPERIMENTS, experiment_module
@@ -22,6 +23,7 @@ LOG_WIDTH = 160
 """Of lines in a file, where no terminal says how wide they may be."""
 
 
+@running
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all (default).", metavar="[NAME]…")] = None,
     runs: Annotated[
@@ -100,7 +102,7 @@ def _run(
         return
     with nullcontext() if dask is None else DaskCluster(dask) as cluster:
         workers = jobs if cluster is None else cluster.num_threads
-        with CellProgress(console, cells, store, workers) as progress:
+        with CellProgress(console, cells, store, workers, is_quiet()) as progress:
 
             def finished(cell: "Cell", seconds: float, result: dict[str, Any]) -> None:
                 progress.finished(cell, seconds)

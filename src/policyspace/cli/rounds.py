@@ -66,21 +66,6 @@ class RoundOptions:
     ] = "auto"
 
 
-def promise(schedule: "Schedule", design: str) -> str:
-    """What holds for all rounds together."""
-    head = f"{schedule.rule} rule, {design} design; "
-    rounds, whole = f"at most {schedule.num_rounds} rounds", f"{schedule.significance:g}"
-    if schedule.sequential:
-        return (
-            f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
-            f"'controlled' ever ≤ {whole}."
-        )
-    if schedule.paper_rule:
-        return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
-    adds = "evidence adds up over" if schedule.combined else "δ is shared out over"
-    return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
-
-
 def show_plan(console: "Console", world: Any, space: Any, budget: Any) -> None:
     """How a budget is shared out, and why."""
     from policyspace.configuration.plan import plan_rounds

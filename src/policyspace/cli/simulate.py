@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.cli.options import check_file
+from policyspace.cli.running import running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
@@ -59,6 +60,7 @@ Out = Annotated[
 ]
 
 
+@running
 def simulate(
     world: Annotated[str, typer.Argument(help="The world: see `policyspace worlds`.", metavar="WORLD")],
     controls: Controls = None,
@@ -98,7 +100,8 @@ def simulate(
 
         save(actor, save_agent)
     omega = place.check_configuration(actor.configuration)
-    seen = actor.act(place, omega, keys["acting"], episodes)
+    with waiting("acting"):
+        seen = actor.act(place, omega, keys["acting"], episodes)
     data = _demonstrations(place, actor, seen, seed)
     from policyspace.data.readers import write
 
@@ -106,7 +109,8 @@ def simulate(
     if render is not None:
         from policyspace.worlds.films import draw_episode
 
-        draw_episode(place, seen, render)
+        with waiting("drawing"):
+            draw_episode(place, seen, render)
     _tell(console, place, actor, seen, data, [target, save_agent, render])
 
 
@@ -174,24 +178,11 @@ def _learn(
     key: Any,
     console: "Console",
 ) -> "Agent":
-    """Learning, with a bar on the screen of people and the curve at its end."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """Learning, with the curve at its end."""
     from policyspace.worlds.agents import learn
 
-    columns = (
-        TextColumn("learning"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps {task.fields[value]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=new_console(stderr=True), transient=True) as bar:
-        task = bar.add_task("learning", total=steps, value="")
-
-        def progress(done: int, wanted: int, curve: Any) -> None:
-            bar.update(task, completed=done, total=wanted, value=f"return {curve[-10:].mean():.4g}")
-
-        learned = learn(world, space, controls, configuration, key, num_steps=steps, start=start, progress=progress)
+    with waiting("learning"):
+        learned = learn(world, space, controls, configuration, key, num_steps=steps, start=start)
     _tell_learning(console, learned.learning_curve)
     return learned
 

@@ -10,7 +10,8 @@ import typer
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
 from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, promise, show_plan, show_round
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, show_plan, show_round
+from policyspace.cli.running import running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
@@ -38,6 +39,7 @@ StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metava
 
 
 @app.command()
+@running
 @bundled
 def create(
     study: StudyFile,
@@ -85,7 +87,7 @@ def create(
     )
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
-    say(console, promise(schedule, made.settings["design"]), style="dim")
+    say(console, schedule.promise(made.settings["design"]), style="dim")
     if environment.env is not None:
         for entry in made.world.parameters:
             say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
@@ -111,6 +113,7 @@ def plan(
 
 
 @app.command()
+@running
 def ask(
     study: StudyFile,
     out: Annotated[
@@ -133,7 +136,8 @@ def ask(
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
     options.check_targets(None, json, [study], out)
     opened = Study.open(study, world, env)
-    request = opened.ask()
+    with waiting("choosing a configuration"):
+        request = opened.ask()
     if request is None:
         if json is not None:
             options.write_json("null", json)
@@ -150,13 +154,15 @@ def ask(
 
 
 @app.command()
+@running
 @bundled
 def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
     """Let an agent act in the environment as it was asked for, and tell the study: one round."""
     from policyspace.study import Study
 
     opened = Study.open(study, env=env)
-    result = opened.play(**actor.actors())
+    with waiting("the agent learns and acts"):
+        result = opened.play(**actor.actors())
     console, now = new_console(), opened.status()
     if result is not None:
         show_round(console, opened.world.name, now.schedule, result, now.truth)
@@ -165,6 +171,7 @@ def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
 
 
 @app.command()
+@running
 def tell(
     study: StudyFile,
     file: options.File,
@@ -198,7 +205,8 @@ def tell(
         weights=weights,
         discrete=opened.world.action_bounds is None,
     )
-    result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
+    with waiting("testing"):
+        result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
     console, now = new_console(), opened.status()
     show_round(console, opened.world.name, now.schedule, result, now.truth)
     done = now.finished
@@ -206,6 +214,7 @@ def tell(
 
 
 @app.command()
+@running
 def status(
     study: StudyFile,
     json: options.JsonOut = None,
@@ -219,13 +228,14 @@ def status(
         Path | None,
         typer.Option("--rounds", help="Draw the rounds' configurations (PNG, SVG, PDF or GIF).", metavar="FILE"),
     ] = None,
+    report: options.Report = None,
     world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
     film = rounds is not None and rounds.suffix.lower() == ".gif"
-    options.check_targets(plot, json, [study], rounds)
+    options.check_targets(plot, json, [study], rounds, report)
     options.check_targets(None if film else rounds, None, [study])
     opened = Study.open(study, world)
     now = opened.status()
@@ -239,12 +249,15 @@ def status(
 
         truth = None if now.truth is None else tuple(now.truth)
         story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
-        (film_rounds if film else plot_rounds)(story, rounds)
+        with waiting("drawing"):
+            (film_rounds if film else plot_rounds)(story, rounds)
+    if report is not None:
+        options.write_report(opened, report)
     if json is not None:
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
         _show_status(now)
-        show_saved([plot, rounds, json])
+        show_saved([plot, rounds, report, json])
 
 
 def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -301,7 +314,7 @@ def _show_status(status: "Status") -> None:
     for result, moment in zip(status.rounds, status.reported_at, strict=True):
         show_round(console, settings["world_name"], status.schedule, result, status.truth)
         say(console, f"  reported {moment}", style="dim")
-    say(console, promise(status.schedule, settings["design"]), style="dim")
+    say(console, status.schedule.promise(settings["design"]), style="dim")
     if status.finished is not None:
         say(console, f"Nothing is left to ask: {status.finished}.")
     elif status.request is not None:

@@ -21,6 +21,7 @@ from policyspace.configuration.objective import (
 from policyspace.errors import InputError
 from policyspace.policies.base import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
+from policyspace.progress import counted
 from policyspace.worlds.configurable import Configurable
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.worlds.importance import effective_sample_size, largest_weight
@@ -151,7 +152,7 @@ class Information:
         others = space.free(space.everything) & ~masks.any(axis=0)
         theta, stages = jnp.asarray(question.theta), []
         point = box.vector(world.uniform_configuration(question.key))
-        for stage in range(self.num_stages):
+        for stage in counted(range(self.num_stages), "choosing a configuration"):
             draw = jax.random.fold_in(question.key, stage)
             sample = rollout(world, space, theta, box.configuration(point), draw, self.num_simulated)
             found = _climb_information(

@@ -1,7 +1,7 @@
 """The loop of configuring: ask, observe, tell, and ask again (Algorithms 3 and 4, and joint designs)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
@@ -13,6 +13,7 @@ from policyspace.configuration.forecast import forecast
 from policyspace.configuration.plan import schedule_for
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
+from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.sequential import outcome_with_all_before
 from policyspace.configuration.simulated import default_design
@@ -23,6 +24,7 @@ from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
+from policyspace.shown import remembering_its_call
 from policyspace.worlds.configurable import Configurable, Configuration, Key
 from policyspace.worlds.trajectories import Trajectories
 
@@ -132,6 +134,7 @@ class Loop:
         return replace(request, forecasts=expected, warnings=[*proposal.warnings, *_doubts(proposal)])
 
 
+@remembering_its_call
 @one_vocabulary
 def configure(
     world: Configurable,
@@ -146,14 +149,15 @@ def configure(
     budget: int | None = None,
     configuration: Configuration | None = None,
     paper_rule: bool = False,
-) -> Iterator[Round]:
+) -> "ConfiguredRun":
     """Observe at ω₀ (`configuration`), identify, then configure for what is undecided, round by round (Algorithms 3 and 4).
 
     A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times (3), each
     time from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
     `episodes` each; with a `budget` the total is shared out over the rounds of a joint design, and unless `attempts` says
     otherwise there are as many as the budget pays for. What has been decided is not asked again. The agent may be another
-    one in every round. Networks are tested by the e-process.
+    one in every round. Networks are tested by the e-process. What is returned makes the rounds as one goes over them, and
+    keeps them for its report.
     """
     space = world.policy_space() if space is None else space
     design = default_design(world) if design is None else design
@@ -168,30 +172,52 @@ def configure(
         budget=budget,
         paper_rule=paper_rule,
     )
-    yield from rounds_of(world, space, design, configuration or {}, schedule, observe, key)
+    return ConfiguredRun(world, space, design, configuration or {}, schedule, observe, key)
 
 
-def rounds_of(
-    world: Configurable,
-    space: PolicySpace,
-    design: Design,
-    initial: Mapping[str, Any],
-    schedule: Schedule,
-    observe: Observe,
-    key: Key,
-) -> Iterator[Round]:
-    """A study in memory: ask, observe, tell, until there is nothing left to ask."""
-    seen: list[Trajectories] = []
-    loop = Loop(
-        world, space, design, initial, Status(schedule), lambda number: pairs_of(world, seen[number]),
-        lambda number, theta: seen[number], relearns=True,
-    )  # fmt: skip
-    while (request := loop.ask(jax.random.fold_in(key, 2 * len(seen) + 1))) is not None:
-        omega = world.check_configuration(request.configuration)
-        seen.append(observe(jax.random.fold_in(key, 2 * request.number), omega, request.num_episodes))
+@final
+class ConfiguredRun(Rounds, Iterator[Round]):
+    """A study in memory: every step asks, observes and tells, until there is nothing left to ask."""
+
+    def __init__(
+        self,
+        world: Configurable,
+        space: PolicySpace,
+        design: Design,
+        initial: Mapping[str, Any],
+        schedule: Schedule,
+        observe: Observe,
+        key: Key,
+        truth: Sequence[str] | None = None,
+    ) -> None:
+        self._observe, self._key, self._seen = observe, key, list[Trajectories]()
+        known = None if truth is None else list(truth)
+        status = Status(schedule, settings={"world": world.name, "design": design.name}, truth=known)
+        self._loop = Loop(
+            world, space, design, initial, status, lambda number: pairs_of(world, self._seen[number]),
+            lambda number, theta: self._seen[number], relearns=True,
+        )  # fmt: skip
+
+    @property
+    def world(self) -> Configurable:
+        """The world that is configured."""
+        return self._loop.world
+
+    def status(self) -> Status:
+        """What is decided after the rounds so far."""
+        return self._loop.status
+
+    def __next__(self) -> Round:
+        seen, loop = self._seen, self._loop
+        request = loop.ask(jax.random.fold_in(self._key, 2 * len(seen) + 1))
+        if request is None:
+            raise StopIteration
+        omega = loop.world.check_configuration(request.configuration)
+        seen.append(self._observe(jax.random.fold_in(self._key, 2 * request.number), omega, request.num_episodes))
         result = loop.tell(seen[-1], omega)
-        # Nobody else has read the request.
-        yield replace(result, warnings=[*request.warnings, *result.warnings])
+        result = replace(result, warnings=[*request.warnings, *result.warnings])  # nobody else has read the request
+        loop.status = replace(loop.status, rounds=[*loop.status.rounds[:-1], result])
+        return result
 
 
 def _indices(space: PolicySpace, names: tuple[str, ...]) -> list[int]:

@@ -111,6 +111,20 @@ class Schedule:
         """δ of one round, counted from 0."""
         return self.significance * self.shares[min(number, self.num_rounds - 1)]
 
+    def promise(self, design: str) -> str:
+        """What holds for all rounds together, in words."""
+        head = f"{self.rule} rule, {design} design; "
+        rounds, whole = f"at most {self.num_rounds} rounds", f"{self.significance:g}"
+        if self.sequential:
+            return (
+                f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
+                f"'controlled' ever ≤ {whole}."
+            )
+        if self.paper_rule:
+            return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
+        adds = "evidence adds up over" if self.combined else "δ is shared out over"
+        return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
+
     def episodes(self, num_rounds: int, num_episodes: int) -> int:
         """Episodes of the next round after so many: as many as always, or an even share of what the budget has left."""
         if self.budget is None:

@@ -16,6 +16,7 @@ from policyspace.inference.glr import Test
 from policyspace.policies.base import Policy, PolicySpace
 from policyspace.policies.groups import Support
 from policyspace.printable import printable
+from policyspace.progress import counted
 
 BLOCK = 50
 """Rows that count as an episode where the data name none."""
@@ -157,7 +158,7 @@ class EProcess(SupportTest):
     def __init__(self, likelihood: Likelihood, data: Demonstrations, level: float = 0.05, seed: int = 0) -> None:
         self.space, self.likelihood = likelihood.space, likelihood
         self._bettor = Bettor(self.space)
-        for episode in episodes_of(data.without_weights("the e-process")):
+        for episode in counted(list(episodes_of(data.without_weights("the e-process"))), "betting on episodes"):
             self._bettor.tell(episode)
         if not self._bettor.bet_on:
             raise InputError(

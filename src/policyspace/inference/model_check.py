@@ -13,6 +13,7 @@ from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows, sample_of_episodes
 from policyspace.inference.residual_tests import clustered_p, lag_correlation, lag_p, pairs, smallest_p
 from policyspace.policies.base import PolicySpace
+from policyspace.progress import say_progress
 
 NAMES = ("independent rows", "form", "noise")
 
@@ -96,6 +97,7 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
     if data.weights is not None:
         return unchecked("rows that stand for several have no order and no chance of their own")
+    say_progress("checking what the policy assumes")
     rows = sample_of_episodes(data.episodes, data.num_pairs, MOST_ROWS)
     left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
     if left is None:

@@ -3,10 +3,12 @@
 import re
 
 from policyspace.printable import escaped
+from policyspace.report.style import DARK
 
 _ROOT = re.compile(r"<svg\b[^>]*>", re.DOTALL)
 _ID = re.compile(r'(\sid=")([^"]+)"')
 _REFERENCE = re.compile(r'(url\(#|href="#)([^")]+)')
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _LEFT_OUT = re.compile(r"<style\b.*?</style>|<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
 _ELEMENT = re.compile(r'</?(?:svg|g|path|use|defs|clipPath|rect|image)((?:\s+[\w:-]+="[^"<>]*")*)\s*/?>')
 _ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
@@ -16,6 +18,7 @@ _HARMLESS = {"id", "d", "style", "transform", "clip-path", "x", "y", "width", "h
 def inline_svg(svg: str, name: str, title: str) -> str:
     """The <svg> element alone, its identifiers prefixed by a name that is unique on the page, as wide as there is room.
 
+    Its colours are those of the page, so that it can be read in the dark too.
     Matplotlib's style rule is for every element of the document: in a page it moves to the element itself.
     """
     root = _ROOT.search(svg)
@@ -24,6 +27,7 @@ def inline_svg(svg: str, name: str, title: str) -> str:
     inside = _LEFT_OUT.sub("", svg[root.end() :]).strip()
     _check_drawing(inside, name)
     inside = _ID.sub(rf'\g<1>{name}-\g<2>"', inside)
+    inside = _COLOUR.sub(lambda found: f"var(--{found[0][1:]})" if found[0] in DARK else found[0], inside)
     inside = _REFERENCE.sub(rf"\g<1>{name}-\g<2>", inside)
     width, height = _size(root.group())
     label = escaped(title)

@@ -1,25 +1,25 @@
-"""The page of results: every claim beside what was found, in one file that needs nothing else.
-
-The same numbers and figures give the same bytes: no dates, no random identifiers.
-"""
+"""The page of results: every claim beside what was found."""
 
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
-from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.printable import escaped
+from policyspace.report import page
 from policyspace.report.inline_svg import inline_svg
-from policyspace.report.style import FAINT, INK, QUIET
 from policyspace.table import Table
 
-MARKS = {"holds": "✓", "holds partly": "◐", "does not hold": "✗", "our own": "◇"}
-"""Shown beside the words, so that no verdict is said by colour alone."""
+MARKS = {
+    "holds": ("good", "✓"),
+    "holds partly": ("fair", "◐"),
+    "does not hold": ("bad", "✗"),
+    "our own": ("plain", "◇"),
+}
+"""Colours, and what is shown beside the words, so that no verdict is said by colour alone."""
 
 PLURALS = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
 """The verdicts on claims of the paper, as they are said of several."""
@@ -41,40 +41,30 @@ def write_page(folder: Path, files: PageFiles, other: PageFiles, order: tuple[st
     results = json.loads((folder / files.numbers).read_text(encoding="utf-8"))
     published = files.page != "index.html"
     link = other.page if (folder / other.numbers).exists() else None
+    title = (
+        "The paper's experiments, by the paper's own settings" if published else "The paper's experiments, run again"
+    )
     try:
-        text = "\n".join(_page(results, folder / files.figures, order, published, link)) + "\n"
+        body = list(_body(title, results, folder / files.figures, order, published, link))
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         raise InputError(
             f"{folder / files.numbers}: is not a file of results ({error}): delete it; the records remake it in seconds."
         ) from error
-    with replacing(folder / files.page) as out:
-        out.write(text.encode())
+    page.write_page(folder / files.page, title, body)
 
 
-def _page(
-    results: dict[str, Any], figures: Path, order: tuple[str, ...], published: bool, link: str | None
+def _body(
+    title: str, results: dict[str, Any], figures: Path, order: tuple[str, ...], published: bool, link: str | None
 ) -> Iterator[str]:
     experiments: dict[str, Any] = results["experiments"]
-    title = (
-        "The paper's experiments, by the paper's own settings" if published else "The paper's experiments, run again"
-    )
-    yield "<!DOCTYPE html>"
-    yield '<html lang="en"><head><meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield '<link rel="icon" href="data:,">'  # without it a browser asks the network for one
-    yield f"<title>policyspace: {escaped(title)}</title>"
-    yield f"<style>\n:root {{ --ink: {INK}; --soft: {QUIET}; --line: {FAINT}; }}"
-    yield f"{package_files('policyspace.report').joinpath('results_page.css').read_text('utf-8')}</style>"
-    yield "</head><body><main>"
-    yield f'<header><p class="over">policyspace {escaped(results["version"])}</p><h1>{escaped(title)}</h1>'
-    yield f'<p class="lead">{_lead(experiments, published)}</p>{_other(link, published)}</header>'
+    yield page.header(title, _lead(experiments, published), version=results["version"])
+    yield _other(link, published)
     yield from _banner(experiments, order)
     yield from _summary(experiments)
     yield from _how_to_read()
     for name, experiment in experiments.items():
         yield from _experiment(name, experiment, figures)
-    yield "<footer><p>Made by <code>policyspace reproduce</code> from its records: the same records give the same page.</p>"
-    yield "</footer></main></body></html>"
+    yield page.footer("Made by policyspace reproduce from its records: the same records give the same page.")
 
 
 def _lead(experiments: dict[str, Any], published: bool) -> str:
@@ -116,8 +106,7 @@ def _banner(experiments: dict[str, Any], order: tuple[str, ...]) -> Iterator[str
         )
     if absent:
         notes.append(f"<strong>Not here yet:</strong> {', '.join(absent)}.")
-    if notes:
-        yield '<aside class="banner" role="note">' + "".join(f"<p>{note}</p>" for note in notes) + "</aside>"
+    yield from page.banner(notes)
 
 
 def _summary(experiments: dict[str, Any]) -> Iterator[str]:
@@ -206,28 +195,10 @@ def _panel(panel: dict[str, Any], command: str, figures: Path) -> Iterator[str]:
     if panel["figure"]:
         name = _name(panel)
         drawn = inline_svg((figures / f"{name}.svg").read_text("utf-8"), name, panel["title"])
-        yield f'<figure><div class="sideways" tabindex="0">{drawn}</div></figure>'
+        yield page.framed(drawn, panel["title"])
     if panel["rows"]:
-        table = Table(panel["columns"], panel["rows"])
-        numbers = table.html(f"{panel['title']}: the numbers", heading=_heading, cell=_unbroken)
-        yield f'<div class="sideways" tabindex="0">{numbers}</div>'
+        yield page.table(Table(panel["columns"], panel["rows"]), f"{panel['title']}: the numbers")
     yield f'<p class="command"><span class="label">Remake it</span> <code>{escaped(command)}</code></p></article>'
-
-
-def _unbroken(text: str) -> str:
-    """Numbers stay with their margins and intervals on one line; a long cell may break before a parenthesis."""
-    pieces = [text] if len(text) <= 16 else re.split(r" (?=\()", text)
-    return " ".join(_whole_line(piece) if len(piece) <= 24 else escaped(piece) for piece in pieces)
-
-
-def _whole_line(text: str) -> str:
-    return f'<span class="line">{escaped(text)}</span>'
-
-
-def _heading(text: str) -> str:
-    """A column's name may break between words, but not inside a parenthesis."""
-    pieces = re.split(r" (?=\()", text)
-    return " ".join(_whole_line(piece) if piece.startswith("(") else escaped(piece) for piece in pieces)
 
 
 def _anchor(panel: dict[str, Any]) -> str:
@@ -242,8 +213,7 @@ def _name(panel: dict[str, Any]) -> str:
 
 
 def _badge(verdict: str) -> str:
-    kind = verdict.replace(" ", "-")
-    return f'<span class="badge {kind}"><span aria-hidden="true">{MARKS[verdict]}</span> {verdict}</span>'
+    return page.badge(*MARKS[verdict], verdict)
 
 
 def duration(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """The study itself: what to try next, what was seen there, and what is decided, kept in one file."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import numpy as np
 
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain
+from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.schedule import Options, Schedule, check_count
 from policyspace.configuration.status import Status
 from policyspace.data.vocabulary import one_vocabulary
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Study:
+class Study(Rounds):
     """Which configuration to try next, what was seen there, and what is decided: `ask`, let the agent act, `tell`.
 
     The chance of any false 'controlled' in the whole study is at most δ whatever was asked and however long it takes:
@@ -48,6 +50,7 @@ class Study:
     def __init__(self, store: StudyStore, own_world: str | None = None, given: "Configurable | None" = None) -> None:
         self._store = store
         self.settings: dict[str, Any] = store.settings()
+        self.made_by = f"policyspace study status {shlex.quote(str(store.path))} --report report.html"
         self._own_world = own_world  # module:Class, as the user named it
         self._given = given  # a world that is already made
         named = self.settings.get("world")

@@ -11,6 +11,7 @@ import optax
 from policyspace.errors import InputError, nearest
 from policyspace.policies import PolicySpace, Support
 from policyspace.policies.jax_setup import jax, jnp
+from policyspace.progress import say_progress
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.worlds.policy_gradient import policy_gradient
 from policyspace.worlds.trajectories import Trajectories
@@ -103,7 +104,9 @@ def learn(
     space = world.policy_space() if space is None else space
     owned = [world.true_controls if controls is None else controls]
     omega = [world.default_configuration() if configuration is None else configuration]
-    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop)) and _in_own_space(world, space):
+    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop)) and _in_own_space(
+        world, space
+    ):
         return _learn_well(world, space, owned[0], omega[0], key)
     settings = _settings(world, num_steps, num_episodes, learning_rate)
     return _learn(world, space, owned, omega, [key], settings, start, stop, progress, one=True)[0]
@@ -261,6 +264,7 @@ def _learn(
         learner, curve = advance(world, space, settings.num_episodes, learner, key, mask, omega, rates, done, count)
         curves = np.concatenate([curves, np.atleast_2d(np.asarray(curve))[:, :count]], axis=1)
         done += count
+        say_progress(f"learning, return {curves.mean(axis=0)[-10:].mean():.4g}", done, settings.num_steps)
         if progress is not None:
             progress(done, settings.num_steps, curves.mean(axis=0))
 
