@@ -302,13 +302,13 @@ def check_targets(
     whole_file.check_targets([picture, None if json_target == "-" else json_target, out, report], inputs)
 
 
-def check_file(path: Path, suffixes: Sequence[str] = ()) -> None:
+def check_file(path: Path, suffixes: Sequence[str] = (), inputs: Iterable[str | Path | None] = ()) -> None:
     """Say before the work that this file could not be written."""
     if suffixes and not path.name.lower().endswith(tuple(suffixes)):
         raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
     from policyspace.data import whole_file
 
-    whole_file.check_targets([path], ())
+    whole_file.check_targets([path], inputs)
 
 
 def write_json(text: str, target: str) -> None:

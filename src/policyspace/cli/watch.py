@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyspace.cli import options
+from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def watch(
     """
     from policyspace.data.readers import SUFFIXES, write
 
-    options.check_file(out, SUFFIXES)
+    options.check_file(out, SUFFIXES, [agent])
     if features is not None and not options.split(features):
         raise InputError("--features must name the observations, found nothing: leave it out for observation[0], ….")
     from policyspace.worlds.player import agent_from_file
@@ -72,7 +73,6 @@ def _watched(
     env: str, agent: object, episodes: int, seed: int, features: list[str], actions: str | None, greedy: bool
 ) -> "Demonstrations":
     """Playing, with a bar on the screen of people."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from policyspace.worlds.watching import watch as play
@@ -83,7 +83,7 @@ def _watched(
         TextColumn("{task.completed}/{task.total} episodes"),
         TimeRemainingColumn(),
     )
-    screen = Console(stderr=True)
+    screen = new_console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("playing", total=episodes)
         return play(
@@ -100,17 +100,14 @@ def _watched(
 
 def _tell(data: "Demonstrations", out: Path) -> None:
     """What was seen, and what to do with it."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = new_console()
     total = int(data.num_episodes or 1)
-    console.print(
+    say(
+        console,
         f"{data.metadata['agent']} played {total} episodes of {data.metadata['environment']}: {data.num_pairs} pairs, "
         f"{data.num_pairs / total:.1f} steps and a return of {data.recorded['reward'].sum() / total:.4g} on average.",
-        soft_wrap=True,
-        markup=False,
     )
     for caution in data.metadata.get("cautions", ()):
-        console.print(f"Warning: {caution}", style="yellow", soft_wrap=True, markup=False)
-    typer.echo(f"Saved {out}")
-    console.print(f"Next: policyspace identify {out}", style="dim", markup=False, soft_wrap=True)
+        say(console, f"Warning: {caution}", style="yellow")
+    show_saved([out])
+    say(console, f"Next: policyspace identify {out}", style="dim")
