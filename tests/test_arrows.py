@@ -13,7 +13,7 @@ import policyspace
 ROOT = Path(policyspace.__file__).parent
 
 ORDER = [
-    "printable", "errors", "progress", "table", "shown", "data", "policies", "fits", "answer", "inference",
+    "interrupts", "printable", "errors", "progress", "table", "shown", "data", "policies", "fits", "answer", "inference",
     "identification", "sklearn",
     "planning", "theory", "worlds", "configuration", "study", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip

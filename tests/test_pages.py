@@ -15,6 +15,7 @@ After a change of words, `POLICYSPACE_REWRITE_PAGES=1 pytest tests/test_pages.py
 import os
 import re
 import shlex
+import shutil
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ import numpy as np
 import polars
 import pytest
 import typer
+from stable_baselines3 import PPO
 
 from policyspace import write
 from policyspace.cli import app, main
@@ -73,6 +75,7 @@ def files_of_the_command_line():
     log = {"obs_left": left, "obs_speed": speed, "gear": gear, "turn": turn, "reward": turn, "step": np.arange(n) % 25}
     polars.DataFrame(log | {"run": np.arange(n) // 25}).write_csv("log.csv")
     write(load(), "policyspace-demo.csv")
+    PPO("MlpPolicy", "CartPole-v1", seed=5, device="cpu").save("agent.zip")
     return {}
 
 
@@ -93,7 +96,16 @@ def a_driver_in_arrays():
     return {"states": states, "actions": actions, "episodes": np.arange(400) // 20}
 
 
-FILES = {"command-line.md": files_of_the_command_line}
+def a_cart_pole_in_wind():
+    pytest.importorskip("stable_baselines3")
+    shutil.copy(ROOT / "examples" / "windy_cartpole.py", ".")
+    return {}
+
+
+FILES = {
+    "command-line.md": files_of_the_command_line,
+    "configure-any-environment.md": a_cart_pole_in_wind,
+}
 
 
 @dataclass

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from policyspace.worlds import make_world
     from policyspace.worlds.agents import learn
     from policyspace.worlds.confmdp import ConfMDP, rollout
+    from policyspace.worlds.gymnasium_world import GymnasiumWorld
     from policyspace.worlds.trajectories import Trajectories
     from policyspace.worlds.watching import watch
 
@@ -58,6 +59,7 @@ _HOME = {
     "plan": "planning",
     "profile_intervals": "planning",
     "ConfMDP": "worlds.confmdp",
+    "GymnasiumWorld": "worlds.gymnasium_world",
     "Trajectories": "worlds.trajectories",
     "rollout": "worlds.confmdp",
     "make_world": "worlds",
@@ -80,6 +82,7 @@ __all__ = [
     "GaussianLinear",
     "GaussianNetwork",
     "GroupTest",
+    "GymnasiumWorld",
     "Identification",
     "InputError",
     "PolicySpace",

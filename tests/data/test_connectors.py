@@ -38,6 +38,7 @@ def check(data, names=("observation[0]", "observation[1]")):
 
 def test_lists_of_episodes():
     check(read(EPISODES))
+    check(read(path=EPISODES))  # what the argument was called once
     check(read([(seen[:-1], acted.tolist()) for seen, acted in EPISODES]))
     check(read([{"obs": seen, "acts": acted} for seen, acted in EPISODES]))
     named = [({"speed": seen[:, 0], "left": seen[:, 1]}, acted) for seen, acted in EPISODES]
@@ -183,6 +184,11 @@ def test_minari_datasets(store, data_format, monkeypatch):
         np.testing.assert_array_equal(read(source).features, data.features)
     assert identify("rooms/small-v0").num_episodes == 2
     assert "configuration.friction" in read(dataset, features=["position*", "configuration.friction"]).names
+    with pytest.raises(
+        InputError, match=r"the pattern 'configuration\.\*' matches only 'configuration.friction' and its like"
+    ):
+        read(dataset, features=["position*", "configuration.*"])
+    assert read(dataset.filter_episodes(lambda episode: episode.id == 1)).recorded["configuration.friction"][0] == 0.4
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -176,7 +176,7 @@ def test_a_new_action_is_told(tmp_path):
 
     thread = threading.Thread(target=writer)
     thread.start()
-    with pytest.raises(InputError, match="'perhaps' was not known .* declare all with --labels no,yes,perhaps"):
+    with pytest.raises(InputError, match=r"'perhaps' was not known .* declare all with --labels no,yes,perhaps"):
         list(follow(path, load, space_of, wait=1.5, poll=0.05))
     thread.join()
 
@@ -343,5 +343,5 @@ def test_actions_that_are_declared_may_come_late(tmp_path):
     more = rows_of(episodes[4:], first=4).replace("yes", "perhaps", 3)
     standings, _ = watched(path, [lambda: append(path, more)], labels=("perhaps", "no", "yes"))
     assert standings[-1].num_pairs == 120
-    with pytest.raises(InputError, match="'perhaps' was not known when the watch began"):
+    with pytest.raises(InputError, match=r"'perhaps' was not known when the watch began"):
         list(follow(path, load, space_of, labels=("no", "yes")))

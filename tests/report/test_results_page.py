@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from html.parser import HTMLParser
 from types import ModuleType
@@ -10,12 +11,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from policyspace.errors import InputError
 from policyspace.experiments.catalogue import EXPERIMENTS
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Record
-from policyspace.experiments.results import Results
+from policyspace.experiments.results import AS_PUBLISHED, OURS, Results
 from policyspace.report.inline_svg import inline_svg
-from policyspace.report.results_page import duration
+from policyspace.report.results_page import duration, write_page
 
 ORDER = ("first-fake", "second-fake")
 
@@ -248,6 +250,72 @@ def test_figures_on_one_page_share_no_names():
     assert names == [{"one-m", "one-c"}, {"other-m", "other-c"}]
     assert 'href="#one-m" clip-path="url(#one-c)"' in one
     assert 'aria-label="a &quot;title&quot;"' in one and "<style" not in one and "10pt" in one
+
+
+HOSTILE = "<script>alert(1)</script>\"'&\x1b\x9b\u202e"
+
+
+def everywhere(value, keep=("name", "verdict", "figure", "quick", "runs")):
+    """Results in which every word is hostile, but those that must be one of a few."""
+    if isinstance(value, dict):
+        return {key: inside if key in keep else everywhere(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [everywhere(inside) for inside in value]
+    return HOSTILE if isinstance(value, str) else value
+
+
+def test_words_from_the_file_of_results_stay_words(made, tmp_path):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    results = everywhere(json.loads((tmp_path / "results.json").read_text(encoding="utf-8")))
+    name, entry = next(iter(results["experiments"].items()))
+    results["experiments"] = {name: entry | {"quick": True}, HOSTILE: entry | {"runs": 7, "quick": False}}
+    (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    write_page(tmp_path, OURS, AS_PUBLISHED, (name,))
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in page and not any(c in page for c in "\x1b\x9b\u202e")
+    assert page.count("&lt;script&gt;") > 20 and Text(page).open == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "../../secret"},
+        {"name": HOSTILE},
+        {"verdict": HOSTILE},
+        {"rows": [[HOSTILE]], "columns": 5},
+        {"title": None},
+    ],
+)
+def test_a_crafted_file_of_results_is_refused_in_a_sentence(made, tmp_path, change):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    next(iter(results["experiments"].values()))["panels"][0] |= change
+    (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    with pytest.raises(InputError, match="is not a file of results"):
+        write_page(tmp_path, OURS, AS_PUBLISHED, ())
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<script>alert(1)</script>",
+        "<g onload='x'/>",
+        '<g onload="x"/>',
+        '<image xlink:href="https://example.org/x.png"/>',
+        '<use xlink:href="javascript:x"/>',
+        '<g style="fill: url(https://example.org)"/>',
+        "<foreignObject/>",
+        "<!--><script>alert(1)</script>-->",
+        "<!-- x --!><script>alert(1)</script>",
+    ],
+)
+def test_a_figure_is_a_drawing_and_nothing_else(inside):
+    svg = f'<svg viewBox="0 0 10 5"><g id="a">{inside}</g></svg>'
+    try:
+        drawn = inline_svg(svg, "one", "title")
+    except ValueError:
+        return
+    assert "script" not in drawn  # inside a comment, which is left out
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,31 @@ def test_tuples_of_discrete_observations_are_blocks():
     assert "observation[2]=0" in data.names
 
 
+def test_a_category_that_never_varies_is_kept_and_too_many_are_refused():
+    fixed = TransformObservation(
+        Counting(), lambda seen: (0, seen), spaces.Tuple((spaces.Discrete(3), Counting.observation_space))
+    )
+    assert watch(fixed, lambda seen: int(seen[1][2] % 2), 3).names[0] == "observation[0]"
+    many = TransformObservation(Counting(), lambda seen: int(4 * seen[1] + seen[2]), spaces.Discrete(500))
+    with pytest.raises(InputError, match=r"'observation' is one of 70 categories, found more than the 50"):
+        watch(many, lambda seen: seen % 2, 20)
+
+
+class Camera(Counting):
+    observation_space = spaces.Box(0, 255, (64, 64, 3), np.uint8)
+
+    def reset(self, seed=None, options=None):
+        return np.zeros((64, 64, 3), np.uint8), {}
+
+    def step(self, action):
+        raise AssertionError("nothing is played")
+
+
+def test_images_are_refused_before_the_work():
+    with pytest.raises(InputError, match=r"holds images \(64×64×3\)"):
+        watch(Camera(), lambda seen: 0)
+
+
 class Switches(Counting):
     action_space = spaces.MultiDiscrete([2, 3])
 

@@ -10,7 +10,8 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, show_round
+from policyspace.cli.environments import ActorOptions, EnvironmentOptions
+from policyspace.cli.rounds import Design, RoundOptions, Seed, show_plan, show_round
 from policyspace.cli.running import one_by_one, running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError, nearest
@@ -21,65 +22,95 @@ if TYPE_CHECKING:
     from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
+    from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.confmdp import ConfMDP
+
+
+World = Annotated[
+    str | None,
+    typer.Argument(
+        help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR")
+]
+
+
+@dataclass(frozen=True)
+class SimulatedAgent:
+    """The agent of a world of ours."""
+
+    controls: Annotated[
+        str | None,
+        typer.Option(
+            "--controls",
+            help="What the agent of a WORLD perceives and controls; by default random.",
+            metavar="NAME,…|random|all|none",
+        ),
+    ] = None
+    learning_steps: Annotated[
+        int | None,
+        typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
+    ] = None
 
 
 @running
 @bundled
 def configure(
-    world: Annotated[
-        str, typer.Argument(help="The world: see `policyspace worlds`, or your own module:Class.", metavar="WORLD")
-    ],
     rounds: RoundOptions,
-    controls: Annotated[
-        str,
-        typer.Option("--controls", help="What the agent perceives and controls.", metavar="NAME,…|random|all|none"),
-    ] = "random",
+    simulated: SimulatedAgent,
+    environment: EnvironmentOptions,
+    actor: ActorOptions,
+    world: World = None,
     configuration: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--configuration", help="Where to begin: the world's ω₀.", metavar="FILE.toml|NAME=VALUE,…|random"
+            "--configuration",
+            help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
+            metavar="FILE.toml|NAME=VALUE,…|random",
+            show_default=False,
         ),
-    ] = "random",
-    design: Design = "d-optimal",
-    learning_steps: Annotated[
-        int | None,
-        typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
     ] = None,
+    design: Design = None,
     seed: Seed = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
-    ] = None,
+    out: Out = None,
     report: options.Report = None,
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
-    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected.
+    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected. With
+    --env the world is a Gymnasium environment, and the agent your own.
     """
     from policyspace.configuration.loop import ConfiguredRun
+    from policyspace.configuration.plan import schedule_for
     from policyspace.configuration.round import plain
-    from policyspace.configuration.schedule import Schedule
-    from policyspace.data.whole_file import check_targets, made_folder
     from policyspace.policies.jax_setup import jax
-    from policyspace.study.settings import design_for, load_world
-    from policyspace.worlds.agents import support_of
+    from policyspace.study.settings import default_design, design_for, load_world
 
-    options.check_targets(None, None, report=report)
-    place = load_world(world)
+    _check_one_world(world, environment, actor, simulated)
+    playable = environment.world()
+    place: Any = playable or load_world(str(world))
+    design = design or default_design(place)
     space, method = place.policy_space(), design_for(design, place)
-    schedule = Schedule.of(space, method.joint, **asdict(rounds))
+    schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
-    owned = controls_of(place, controls, keys[0])
-    truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
-    start = _configuration(place, configuration, keys[1])
-    settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
-    if out is not None:
-        check_targets(targets(made_folder(out)), [configuration])
-    diary = Diary(place, schedule, settings, truth, new_console(), out)
-    observe = _observer(place, space, owned, learning_steps)
-    run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
+    console = new_console()
+    planned = rounds.budget is not None and rounds.attempts is None and method.joint and not schedule.sequential
+    start = _configuration(place, configuration, planned, keys[1])
+    if playable is not None:
+        observe, truth = playable.observe(**actor.actors()), None
+    else:
+        owned = controls_of(place, simulated.controls or "random", keys[0])
+        truth = _truth(place, space, owned)
+        observe = _observer(place, space, owned, simulated.learning_steps)
+    settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
+    _check_saving(out, report, configuration)
+    diary = Diary(place, schedule, settings, truth, console, out)
     diary.begin()
+    if planned:
+        show_plan(diary.console, place, space, schedule.budget)
+    run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
     try:
         for result in one_by_one(run, "choosing a configuration"):
             diary.enter(result)
@@ -92,18 +123,19 @@ def configure(
 class Diary:
     """The rounds as they happen: on the screen, and in files that are whole after every round."""
 
-    world: "ConfMDP"
+    world: "Configurable"
     schedule: "Schedule"
     settings: dict[str, Any]
-    truth: list[str]
+    truth: list[str] | None  # of a simulated agent
     console: "Console"
     folder: Path | None
     rounds: list["Round"] = field(default_factory=list)
 
     def begin(self) -> None:
         """Who is observed, and what is promised."""
-        owned = ", ".join(self.truth) or "nothing but the constant"
-        say(self.console, f"An agent in {self.world.name} that controls {owned}.", style="bold")
+        owned = None if self.truth is None else ", ".join(self.truth) or "nothing but the constant"
+        known = "" if owned is None else f" that controls {owned}"
+        say(self.console, f"An agent in {self.world.name}{known}.", style="bold")
         say(self.console, self.schedule.promise(self.settings["design"]), style="dim")
 
     def enter(self, result: "Round") -> None:
@@ -130,10 +162,11 @@ class Diary:
         from policyspace.report.rounds_picture import Story, plot_rounds
 
         last, world = self.rounds[-1], self.world
-        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, tuple(self.truth))
+        truth = None if self.truth is None else tuple(self.truth)
+        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, truth)
         say(self.console, "")
         say(self.console, f"After {last.total_episodes} episodes: {story.verdict}.", style="bold")
-        missed = [name for name in self.truth if name in last.undecided]
+        missed = [name for name in truth or () if name in last.undecided]
         if missed:
             say(self.console, f"Not shown: {', '.join(missed)}.")
         if self.folder is None:
@@ -144,6 +177,25 @@ class Diary:
                 plot_rounds(story, path)
             film_rounds(story, film)
         show_saved(paths)
+
+
+def _check_one_world(
+    world: str | None, environment: EnvironmentOptions, actor: ActorOptions, simulated: SimulatedAgent
+) -> None:
+    """A world of ours has simulated agents, an environment has the user's."""
+    if (world is None) == (environment.env is None):
+        raise InputError("one world is configured: name it, or an environment with --env.")
+    if world is not None and (actor.agent or actor.learn):
+        raise InputError("--agent and --learn act in an environment, found a world: name an environment with --env.")
+    if world is None and simulated != SimulatedAgent():
+        raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
+
+
+def _truth(world: "ConfMDP", space: Any, owned: tuple[str, ...]) -> list[str]:
+    """The features that an agent controls."""
+    from policyspace.worlds.agents import support_of
+
+    return [name for name in space.named(support_of(space, owned)) if name in world.feature_names]
 
 
 def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
@@ -160,18 +212,33 @@ def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
     return tuple(name for name in world.feature_names if name in chosen)
 
 
-def _configuration(world: "ConfMDP", given: str, key: Any) -> Any:
+def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> Any:
+    """ω₀: what is given; else flat where the rounds are planned and the world can be; else random, or as it is."""
     from policyspace.worlds.configuration_parameters import parse_configuration
+    from policyspace.worlds.confmdp import ConfMDP
 
-    return (
-        world.random_configuration(key) if given == "random" else world.check_configuration(parse_configuration(given))
-    )
+    ours = isinstance(world, ConfMDP)
+    flat = world.flat_configuration() if planned and given is None else None
+    if flat is not None:
+        return flat
+    if given == "random" or (given is None and ours):
+        return world.random_configuration(key) if ours else world.uniform_configuration(key)
+    return world.check_configuration({} if given is None else parse_configuration(given))
 
 
 def _save_report(run: "ConfiguredRun", report: Path | None) -> None:
     if report is not None:
         options.write_report(run, report)
         show_saved([report])
+
+
+def _check_saving(out: Path | None, report: Path | None, configuration: str | None) -> None:
+    """Make the folder of the results, and say before the work if they could not be saved there."""
+    from policyspace.data.whole_file import check_targets, made_folder
+
+    options.check_targets(None, None, report=report)
+    if out is not None:
+        check_targets(targets(made_folder(out)), [configuration])
 
 
 def targets(folder: Path) -> list[Path]:

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 Design = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--design",
         help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "uniform, or not at all.",
-        metavar="d-optimal|noncentrality|paper|uniform|none",
+        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
+        "simulated, elsewhere d-optimal.",
+        metavar="d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
@@ -38,8 +39,15 @@ class RoundOptions:
         str, typer.Option("--rule", help="One test a unit, or all supports.", metavar="simplified|combinatorial")
     ] = "simplified"
     attempts: Annotated[
-        int, typer.Option("--attempts", help="How often to configure; for every unit, with the paper's design.", min=0)
-    ] = 3
+        int | None,
+        typer.Option(
+            "--attempts",
+            help="How often to configure; for every unit, with the paper's design. [default: 3, or as often as the budget "
+            "pays for]",
+            min=0,
+            show_default=False,
+        ),
+    ] = None
     episodes: Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)] = 100
     budget: Annotated[
         int | None, typer.Option("--budget", help="Episodes of all rounds together, shared out.", metavar="N", min=1)
@@ -56,6 +64,14 @@ class RoundOptions:
             metavar="auto|combined|batches|eprocess",
         ),
     ] = "auto"
+
+
+def show_plan(console: "Console", world: Any, space: Any, budget: Any) -> None:
+    """How a budget is shared out, and why."""
+    from policyspace.configuration.plan import plan_rounds
+
+    for sentence in plan_rounds(world, space, budget).sentences:
+        say(console, sentence)
 
 
 def level_in_words(schedule: "Schedule", number: int) -> str:

@@ -191,7 +191,8 @@ def _tell_learning(console: "Console", curve: Any) -> None:
     """The curve as a line of bars, and its two ends in numbers."""
     if len(curve) == 0:
         return
-    first, last = float(curve[:10].mean()), float(curve[-10:].mean())
+    few = min(10, max(1, len(curve) // 5))
+    first, last = float(curve[:few].mean()), float(curve[-few:].mean())
     say(console, f"Learned in {len(curve)} steps: mean discounted return {first:.4g} → {last:.4g}")
     say(console, sparkline(curve), style="cyan")
     if last <= first:

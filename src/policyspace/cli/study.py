@@ -9,7 +9,8 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, show_round
+from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, show_plan, show_round
 from policyspace.cli.running import running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
@@ -42,18 +43,19 @@ StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metava
 @bundled
 def create(
     study: StudyFile,
-    world: Annotated[
-        str,
-        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
-    ],
     rounds: RoundOptions,
+    environment: EnvironmentOptions,
+    world: Annotated[
+        str | None,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ] = None,
     features: Annotated[
         list[str] | None,
         typer.Option("--features", help="Those in question; the others are not tested.", metavar="NAME[,NAME…]"),
     ] = None,
     groups: options.GroupsOption = "feature",
     always: options.Always = None,
-    design: Design = "d-optimal",
+    design: Design = None,
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -69,10 +71,12 @@ def create(
     from policyspace.worlds.configuration_parameters import parse_configuration
 
     options.check_targets(None, None, out=study)
+    if (world is None) == (environment.env is None):
+        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
     grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
-        world,
+        environment.world() or world,
         features=None if features is None else options.split(features),
         groups=grouping,
         always=[*options.split(always), *more],
@@ -83,9 +87,30 @@ def create(
     )
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
-    say(console, schedule.promise(design), style="dim")
+    say(console, schedule.promise(made.settings["design"]), style="dim")
+    if environment.env is not None:
+        for entry in made.world.parameters:
+            say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
+    if rounds.budget is not None and rounds.attempts is None and schedule.joint and not schedule.sequential:
+        show_plan(console, made.world, made.space, rounds.budget)
     show_saved([study])
     say(console, f"Next: policyspace study ask {study}", style="dim")
+
+
+@app.command()
+@running
+def plan(
+    world: Annotated[
+        str,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ],
+    budget: Annotated[int, typer.Option("--budget", help="Episodes of all rounds together.", metavar="N", min=1)],
+) -> None:
+    """Say how many rounds a budget pays for, how large they are, where the first one is, and why."""
+    from policyspace.study.settings import load_world
+
+    place = load_world(world)
+    show_plan(new_console(), place, place.policy_space(), budget)
 
 
 @app.command()
@@ -98,19 +123,20 @@ def ask(
             "--out", help="Write the configuration, for `policyspace simulate --configuration`.", metavar="FILE.toml"
         ),
     ] = None,
+    env: Env = None,
     json: options.JsonOut = None,
     world: OwnWorld = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
-    The answer stays the same until the next tell.
+    The answer stays the same until the next tell. An environment made by your own function is named again with --env.
     """
     from policyspace.study import Study
 
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
     options.check_targets(None, json, [study], out)
-    opened = Study.open(study, world)
+    opened = Study.open(study, world, env)
     with waiting("choosing a configuration"):
         request = opened.ask()
     if request is None:
@@ -126,6 +152,23 @@ def ask(
     if json != "-":
         _show_request(opened.settings["world_name"], opened.status().schedule, request)
         show_saved([out, json])
+
+
+@app.command()
+@running
+@bundled
+def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
+    """Let an agent act in the environment as it was asked for, and tell the study: one round."""
+    from policyspace.study import Study
+
+    opened = Study.open(study, env=env)
+    with waiting("playing"):
+        result = opened.play(**actor.actors())
+    console, now = new_console(), opened.status()
+    if result is not None:
+        show_round(console, opened.world.name, now.schedule, result, now.truth)
+    done = now.finished
+    say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
 
 
 @app.command()

@@ -69,7 +69,8 @@ def _tested(
         shown, data, warnings = without_unplayed_actions(space, data)
         if schedule.rule == "simplified":
             return _one_at_a_time(shown.with_always(selected), data, level, schedule.paper_rule), warnings
-        return combinatorial(shown, data, level, schedule.paper_rule, test=_test_of(shown), checked=False), warnings
+        test = _test_of(shown)
+        return combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess), warnings
     except InputError as error:
         return None, [*warnings, f"this batch alone could not be tested: {error}"]
 
@@ -85,10 +86,13 @@ def united(before: list[list[str]], now: list[list[str]]) -> list[list[str]]:
 def _one_at_a_time(space: PolicySpace, data: Demonstrations, level: float, paper_rule: bool) -> Identification:
     """Rule 2 by Wilks' law, or by Firth's where that errs too often: on separated data and on few pairs.
 
-    What the space assumes is not checked: a study is about an agent of the space, and its batches are few rows each.
+    What the space assumes is not checked: a study is about an agent of the space, and its batches are few rows each. Only
+    where the space is a guess the check decides, as in `identify`, which test speaks.
     """
     if paper_rule:
         return simplified(space, data, level, "bonferroni", test=_test_of(space), checked=False)
+    if space.guess:
+        return simplified(space, data, level, "holm")
     part = without_dependent_features(space, data)
     if part is not None:
         likelihood = likelihood_of(*part)
@@ -106,4 +110,6 @@ def _one_at_a_time(space: PolicySpace, data: Demonstrations, level: float, paper
 
 def _test_of(space: PolicySpace) -> TestName:
     """Agents that learned inside the space are tested by its own law; networks, which have none, by universal inference."""
+    if space.guess:
+        return "auto"
     return "universal" if space.many_peaks else "wilks"

@@ -8,13 +8,15 @@ from typing import Any, Literal, final
 import numpy as np
 
 from policyspace.configuration.batch_tests import outcome_of_batch, outcome_with_rounds_before
-from policyspace.configuration.designs import Design, Information, Proposal, Question
+from policyspace.configuration.designs import Design, Proposal, Question
 from policyspace.configuration.forecast import forecast
+from policyspace.configuration.plan import schedule_for
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
 from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.sequential import outcome_with_all_before
+from policyspace.configuration.simulated import default_design
 from policyspace.configuration.status import Status
 from policyspace.configuration.testable import Batch, estimated_theta, pairs_of
 from policyspace.data.demonstrations import Demonstrations
@@ -23,7 +25,7 @@ from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.shown import remembering_its_call
-from policyspace.worlds.confmdp import Configuration, ConfMDP, Key
+from policyspace.worlds.configurable import Configurable, Configuration, Key
 from policyspace.worlds.trajectories import Trajectories
 
 Observe = Callable[[Key, Configuration, int], Trajectories]
@@ -41,7 +43,7 @@ class Loop:
     what was observed there. The chance of any false 'controlled' in all rounds is at most δ, whatever was asked.
     """
 
-    world: ConfMDP
+    world: Configurable
     space: PolicySpace
     design: Design
     initial: Mapping[str, Any]  # ω₀
@@ -96,6 +98,11 @@ class Loop:
         self.status = replace(status, rounds=[*status.rounds, result], request=None)
         return result
 
+    @property
+    def _earlier(self) -> list[Mapping[str, Any]]:
+        """Where the agent has been observed."""
+        return [before.configuration for before in self.status.rounds]
+
     def _first(self) -> Request:
         """ω₀, where nothing has been seen yet."""
         status, initial = self.status, plain(self.world.check_configuration(self.initial))
@@ -106,9 +113,12 @@ class Loop:
         world, space, status = self.world, self.space, self.status
         names, source = status.next_units
         theta = estimated_theta(space, self.pairs(source))
+        space = space.acting(theta, self.pairs(source))
         logged = self.trajectories(source, theta)
         size, level = status.next_episodes, status.schedule.level_of(len(status.rounds))
-        proposal = self.design.propose(Question(world, space, theta, logged, _indices(space, names), size, key))
+        proposal = self.design.propose(
+            Question(world, space, theta, logged, _indices(space, names), size, key, self._earlier)
+        )
         omega = world.check_configuration(proposal.configuration)
         request = Request(
             len(status.rounds), plain(omega), proposal.design, proposal.units, _reasons(proposal), size, level, [],
@@ -127,7 +137,7 @@ class Loop:
 @remembering_its_call
 @one_vocabulary
 def configure(
-    world: ConfMDP,
+    world: Configurable,
     observe: Observe,
     key: Key,
     space: PolicySpace | None = None,
@@ -135,22 +145,24 @@ def configure(
     significance: float = 0.05,
     design: Design | None = None,
     episodes: int = 100,
-    attempts: int = 3,
+    attempts: int | None = None,
     budget: int | None = None,
     configuration: Configuration | None = None,
     paper_rule: bool = False,
 ) -> "ConfiguredRun":
     """Observe at ω₀ (`configuration`), identify, then configure for what is undecided, round by round (Algorithms 3 and 4).
 
-    A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times, each time
-    from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
-    `episodes` each; with a `budget` the total is shared out over the rounds of a joint design. What has been decided
-    is not asked again. The agent may be another one in every round. Networks are tested by the e-process. What is returned
-    makes the rounds as one goes over them, and keeps them for its report.
+    A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times (3), each
+    time from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
+    `episodes` each; with a `budget` the total is shared out over the rounds of a joint design, and unless `attempts` says
+    otherwise there are as many as the budget pays for. What has been decided is not asked again. The agent may be another
+    one in every round. Networks are tested by the e-process. What is returned makes the rounds as one goes over them, and
+    keeps them for its report.
     """
     space = world.policy_space() if space is None else space
-    design = Information() if design is None else design
-    schedule = Schedule.of(
+    design = default_design(world) if design is None else design
+    schedule = schedule_for(
+        world,
         space,
         design.joint,
         significance=significance,
@@ -169,7 +181,7 @@ class ConfiguredRun(Rounds, Iterator[Round]):
 
     def __init__(
         self,
-        world: ConfMDP,
+        world: Configurable,
         space: PolicySpace,
         design: Design,
         initial: Mapping[str, Any],
@@ -187,7 +199,7 @@ class ConfiguredRun(Rounds, Iterator[Round]):
         )  # fmt: skip
 
     @property
-    def world(self) -> ConfMDP:
+    def world(self) -> Configurable:
         """The world that is configured."""
         return self._loop.world
 

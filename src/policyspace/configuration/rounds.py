@@ -8,7 +8,7 @@ from policyspace.shown import Shown
 from policyspace.table import Table
 
 if TYPE_CHECKING:
-    from policyspace.worlds.confmdp import ConfMDP
+    from policyspace.worlds.configurable import Configurable
 
 COLUMNS = ("round", "where", "episodes", "newly selected", "open")
 
@@ -18,7 +18,7 @@ class Rounds(Shown):
 
     @property
     @abstractmethod
-    def world(self) -> "ConfMDP":
+    def world(self) -> "Configurable":
         """The world that the agent is in."""
 
     @abstractmethod

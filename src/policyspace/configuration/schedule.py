@@ -23,7 +23,7 @@ class Options(TypedDict, total=False):
 
     significance: float
     rule: str
-    attempts: int
+    attempts: int | None
     episodes: int
     budget: int | None
     paper_rule: bool
@@ -67,6 +67,7 @@ class Schedule:
         given = {
             {"attempts": "num_attempts", "episodes": "num_episodes"}.get(name, name): given[name] for name in given
         }
+        given = {name: value for name, value in given.items() if (name, value) != ("num_attempts", None)}
         given["test"] = _fitting_test(given["test"], space, given["rule"], given["paper_rule"])
         return cls(units, joint, **given)
 

@@ -127,5 +127,9 @@ def _matched(table: Table, wanted: list[str], taken: Sequence[str]) -> list[str]
         if not matching:
             near = nearest(name.strip("*?[]"), columns)
             raise InputError(f"no column matches the pattern '{name}': {near}")
+        if set(matching) <= set(taken):
+            raise InputError(
+                f"the pattern '{name}' matches only '{matching[0]}' and its like, which have another role: name them."
+            )
         found += [column for column in matching if column not in (*found, *taken, *wanted)]
     return found

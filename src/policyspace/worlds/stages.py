@@ -158,7 +158,7 @@ def frames_in(env: Any) -> int:
         if hasattr(env, "stacked_obs") and hasattr(env.stacked_obs, "n_stack"):
             return int(env.stacked_obs.n_stack)
         inside = getattr(env, "envs", None)
-        env = inside[0] if inside else getattr(env, "venv", None) or getattr(env, "env", None)
+        env = inside[0] if inside else getattr(env, "venv", getattr(env, "env", None))
     return 1
 
 

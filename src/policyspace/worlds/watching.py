@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -53,8 +54,12 @@ def watch(
     stage = stage_of(env)
     try:
         player.seed(seed)
-        diary = _play(stage, player, episodes, seed, progress)
-        recording = _recording(stage, player, diary, tuple(features or ()))
+        seen = partial(
+            Recording, observation_space=stage.spaces[0], features=tuple(features or ()), frames=frames_in(stage.env)
+        )
+        first = stage.reset(seed)
+        seen(stage.batch(first), ()).observed()  # what cannot be logged is refused before the work
+        recording = _recorded(stage, player, _play(stage, player, first, episodes, progress), seen)
     finally:
         if isinstance(env, str):
             stage.env.close()
@@ -78,13 +83,13 @@ class _Diary:
         return each_array(lambda *arrays: np.stack(arrays, axis=1)[used], *entries)
 
 
-def _play(stage: Stage, player: Player, episodes: int, seed: int, progress: Progress | None) -> _Diary:
+def _play(stage: Stage, player: Player, observation: Any, episodes: int, progress: Progress | None) -> _Diary:
     """As many episodes of each environment as of any other, so that short ones are not seen more often."""
     wanted = (episodes + np.arange(stage.num)[::-1]) // stage.num
     first = np.cumsum(wanted) - wanted  # the number of each environment's first episode
     done = np.zeros(stage.num, dtype=np.int64)
     ignored, starts = np.zeros(stage.num, dtype=bool), np.ones(stage.num, dtype=bool)
-    diary, observation = _Diary(), stage.reset(seed)
+    diary = _Diary()
     while (done < wanted).any():
         used = (done < wanted) & ~ignored
         seen = stage.batch(observation)
@@ -120,7 +125,8 @@ def _turn(stage: Stage, player: Player, observation: Any, starts: np.ndarray, be
         ) from error
 
 
-def _recording(stage: Stage, player: Player, diary: _Diary, features: tuple[str, ...]) -> Recording:
+def _recorded(stage: Stage, player: Player, diary: _Diary, recording: Callable[..., Recording]) -> Recording:
+    """The rows of the diary, what was recorded beside them, and what must be read with them."""
     seen, acted = diary.rows(diary.seen), diary.rows(diary.acted)
     recorded = {
         "terminated": diary.rows([step.terminated for step in diary.steps]),
@@ -129,19 +135,15 @@ def _recording(stage: Stage, player: Player, diary: _Diary, features: tuple[str,
     }
     greedy = player.deterministic or _repeats(stage, player, diary)
     known = None if player.deterministic else player.log_probabilities(seen, acted)
-    seen_space, acted_space = stage.spaces
     spec = getattr(stage.env, "spec", None)
     metadata = {"environment": getattr(spec, "id", type(stage.env).__name__), "agent": player.name}
-    return Recording(
+    return recording(
         seen,
         acted,
         diary.rows(diary.episodes),
         recorded | ({} if known is None else {"log_probability": known}),
-        observation_space=seen_space,
-        action_space=acted_space,
+        action_space=stage.spaces[1],
         metadata=metadata | ({"cautions": [GREEDY]} if greedy else {}),
-        features=features,
-        frames=frames_in(stage.env),
     )
 
 

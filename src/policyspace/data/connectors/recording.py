@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from policyspace.data.columns import Table
+from policyspace.data.columns import MAX_LEVELS, Table
 from policyspace.data.connectors.flattening import ACTION, OBSERVATION, Column, each_array, flatten, in_frames, num_rows
 from policyspace.data.roles import Roles, Stored, free_name
 from policyspace.errors import InputError
@@ -35,11 +35,14 @@ class Recording:
     features: tuple[str, ...] = ()
     frames: int = 1
 
+    def observed(self) -> list[Column]:
+        """The columns of the observations under their names."""
+        columns = flatten(OBSERVATION, self.observations, self.observation_space, self.frames)
+        return _renamed(columns, self.features, self.frames) if self.features else columns
+
     def stored(self) -> Stored:
         """One column a number, and the roles of the columns; actions of several choices have none until one is chosen."""
-        observed = flatten(OBSERVATION, self.observations, self.observation_space, self.frames)
-        if self.features:
-            observed = _renamed(observed, self.features, self.frames)
+        observed = self.observed()
         taken = {column.name for column in observed}
 
         def beside(column: Column) -> Column:
@@ -51,7 +54,7 @@ class Recording:
         recorded = [beside(Column(name, np.asarray(values).reshape(-1))) for name, values in self.recorded.items()]
         others = [Column(name, np.asarray(values)) for name, values in self.others.items() if name not in taken]
         frame = _frame([*observed, *acted, *episodes, *recorded, *others], len(observed[0].values))
-        frame = Table(frame).with_categories([column.name for column in observed if column.category]).frame
+        frame = Table(frame).with_categories([column.name for column in observed if _has_levels(column)]).frame
         return frame, Roles(
             () if several else tuple(column.name for column in acted),
             tuple(column.name for column in observed),
@@ -92,6 +95,17 @@ def episodes_by_ends(ends: Any) -> np.ndarray:
     """Which episode each row is of [n], from the truth that an episode ends with a row."""
     ended = np.asarray(ends).reshape(-1).astype(bool)
     return np.concatenate([[0], np.cumsum(ended)[:-1]])
+
+
+def _has_levels(column: Column) -> bool:
+    """Is it a category that varies? One that never does stays a number, which nothing can be said about."""
+    levels = len(np.unique(column.values)) if column.category else 0
+    if levels > MAX_LEVELS:
+        raise InputError(
+            f"'{column.name}' is one of {levels} categories, found more than the {MAX_LEVELS} that can be compared: use a "
+            "wrapper that shows what it is made of, such as a row and a column."
+        )
+    return levels > 1
 
 
 def _concatenated(parts: list[Any]) -> Any:
