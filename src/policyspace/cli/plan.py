@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from policyspace.cli import options, screen
+from policyspace.errors import InputError
 
 
 @options.with_source
@@ -49,7 +50,11 @@ def plan(
         from policyspace.report.power_picture import plot_power
         from policyspace.theory import assess_likelihood
 
-        plot_power(result, assess_likelihood(likelihood, demonstrations, significance).setting, plot)
+        try:
+            setting = assess_likelihood(likelihood, demonstrations, significance).setting
+        except InputError:  # the theory has no bounds for this policy, the plan has its numbers all the same
+            setting = None
+        plot_power(result, setting, plot)
     if json is not None:
         options.write_json(result.to_json(), json)
     if json != "-":

@@ -6,6 +6,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.arrays import (
     MAX_LABELS,
     as_array,
@@ -188,7 +189,7 @@ class Demonstrations:
     def from_frame(
         cls,
         frame: Any,
-        actions: str | Sequence[str],
+        actions: str | Sequence[str] | None = None,
         features: Sequence[str] | None = None,
         episodes: str | None = None,
         weights: str | None = None,
@@ -198,19 +199,26 @@ class Demonstrations:
         subjects: str | None = None,
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
+        choices: Choices | None = None,
     ) -> "Demonstrations":
         """From the columns of a polars, pandas or Arrow table.
 
         `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
         like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
         `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
+        `choices` says which columns are attributes of alternatives; the features are then those that are named.
         """
-        from policyspace.data.column_choice import Columns, choose
+        from policyspace.data.column_choice import Columns, choose, listed
         from policyspace.data.columns import Table
 
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, choices)
+        if choices is not None:
+            from policyspace.data.choice_tables import choice_pairs
+
+            pairs = cls(**choice_pairs(Table.of(frame), columns, metadata or {}))
+            return pairs if reference is None else pairs.with_reference(reference)
         choice = choose(Table.of(frame), columns)
-        table, chosen = choice.table, [actions] if isinstance(actions, str) else list(actions)
+        table, chosen = choice.table, listed(actions)
         values, names, blocks = table.features(choice.features)
         return cls.from_arrays(
             values,

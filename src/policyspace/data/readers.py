@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.column_choice import Columns
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
@@ -44,6 +45,7 @@ def read(
     subjects: str | None = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
 ) -> Demonstrations:
     """Demonstrations from a file, by its suffix; a file written by `write` needs no other argument.
 
@@ -57,7 +59,7 @@ def read(
         suffix = _suffix(path)
         with _translated(f"a readable {suffix} file"):
             frame, roles = _stored(_bytes(path), suffix)
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, choices)
         return assemble(frame, roles, columns, discrete, reference)
     except InputError as error:
         raise _located(path, error) from error

@@ -114,10 +114,11 @@ def assemble(
     reference: Any = None,
 ) -> Demonstrations:
     """Demonstrations from a table and what its file says about it; what the caller says comes first."""
-    if roles is None and columns.actions is None:
+    long = columns.choices is not None and columns.choices.long is not None
+    if roles is None and columns.actions is None and not long:
         names = ", ".join(f"'{name}'" for name in frame.columns)
         raise InputError(f"say which column is the action, with actions= or --actions; the columns are {names}.")
-    if roles is None:
+    if roles is None or columns.choices is not None:
         return _by_name(frame, columns, discrete, reference, {})
     given = columns.named
     known = {"episodes": roles.episode, "weights": roles.weight, "subjects": roles.subject}

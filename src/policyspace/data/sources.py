@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.column_choice import Choice, chosen_features, episode_warnings
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
@@ -24,6 +25,7 @@ def demonstrations_of(
     subjects: Any = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
 ) -> Demonstrations:
     """The pairs in `data`: of a table or a file the other arguments name the columns, beside an array they are arrays.
 
@@ -42,10 +44,11 @@ def demonstrations_of(
         return data if reference is None else data.with_reference(reference)
     words: dict[str, Any] = said | {"discrete": discrete, "reference": reference}
     if isinstance(data, str | Path):
-        return read(data, actions, features, categorical=categorical, missing=missing, **words)
+        return read(data, actions, features, categorical=categorical, missing=missing, choices=choices, **words)
     table = hasattr(data, "columns")
-    if table and actions is not None and is_names(actions):
-        return Demonstrations.from_frame(data, actions, features, categorical=categorical, missing=missing, **words)
+    if table and (choices is not None or (actions is not None and is_names(actions))):
+        words |= {"categorical": categorical, "missing": missing, "choices": choices}
+        return Demonstrations.from_frame(data, actions, features, **words)
     if actions is None:
         raise InputError("the actions are missing: give an array of actions, or the name of the action column.")
     for word, value in of_columns.items():

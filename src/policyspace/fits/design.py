@@ -39,6 +39,10 @@ class Design:
         self.constant = ~real
         self.scale = np.where(real, spread, 1.0)
         self._inverse_scale = np.where(real, 1.0 / self.scale, 0.0)
+        self.resolve_moments()
+
+    def resolve_moments(self) -> None:
+        """Judge ranks by the second moments of the scaled columns."""
         self.correlation = self.second_moment / self.total_weight / np.outer(self.scale, self.scale)
         self.correlation[self.constant] = self.correlation[:, self.constant] = 0.0
         eigenvalues, vectors = np.linalg.eigh(self.correlation)
