@@ -20,7 +20,7 @@ Attributes = Mapping[str, Columns]
 @final
 @dataclass(frozen=True)
 class LongTable:
-    """The columns of a table with one row an alternative; without `alternative`, alternatives have attributes but no names."""
+    """The columns of a table with one row an alternative; without `alternative`, alternatives have no names."""
 
     choice_id: str
     chosen: str
