@@ -1,4 +1,4 @@
-"""The page of the command line shows what the commands print.
+"""The pages of the command line and of choices show what the commands print.
 
 After a change of words, `POLICYSPACE_REWRITE_PAGES=1 pytest tests/cli/test_pages.py` writes the page again.
 """
@@ -14,7 +14,9 @@ import pytest
 
 from policyspace.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {"command-line.md": 10, "choices.md": 4}
+"""The pages, and how many commands each runs at least."""
 GROUPS = """always = ["road"]
 
 [groups]
@@ -53,6 +55,25 @@ def make_files():
     gear = ["NA" if i == 6 else str(g) for i, g in enumerate(rng.integers(1, 4, size=n))]
     log = {"obs_left": left, "obs_speed": speed, "gear": gear, "turn": turn, "reward": turn, "step": np.arange(n) % 25}
     polars.DataFrame(log | {"run": np.arange(n) // 25}).write_csv("log.csv")
+    make_trips()
+
+
+def make_trips():
+    """Choices among three modes, as one row a choice and as one row an alternative; the car is not always there."""
+    rng = np.random.default_rng(3)
+    n, modes = 400, ("bus", "car", "train")
+    values = {"cost": rng.gamma(4, 1, (n, 3)).round(2), "minutes": rng.gamma(6, 5, (n, 3)).round()}
+    values |= {"seats": rng.integers(0, 5, (n, 3)), "there": np.ones((n, 3), dtype=int)}
+    values["there"][:, 1] = rng.random(n) < 0.8
+    utility = np.array([0, 0.5, 0.2]) - 0.6 * values["cost"] - 0.07 * values["minutes"] + rng.gumbel(size=(n, 3))
+    chosen = np.where(values["there"], utility, -np.inf).argmax(axis=1)
+    trips = {"mode": np.array(modes)[chosen], "income": rng.normal(3, 1, n).round(1)}
+    trips |= {f"{name}_{mode}": v[:, j] for name, v in values.items() for j, mode in enumerate(modes)}
+    polars.DataFrame(trips).write_csv("trips.csv")
+    row, alternative = np.nonzero(values["there"])
+    table = {"trip": row, "mode": np.array(modes)[alternative], "chosen": (alternative == chosen[row]).astype(int)}
+    table |= {name: values[name][row, alternative] for name in ("cost", "minutes", "seats")}
+    polars.DataFrame(table | {"income": trips["income"][row]}).write_csv("long.csv")
 
 
 def output(command, monkeypatch, capfd):
@@ -69,11 +90,13 @@ def output(command, monkeypatch, capfd):
     return "\n".join(line.rstrip() for line in (printed.out + printed.err).splitlines()) + "\n"
 
 
-def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capfd):
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_shows_what_the_commands_print(page, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     make_files()
     output("policyspace demo", monkeypatch, capfd)
-    lines, made, inside = PAGE.read_text(encoding="utf-8").splitlines(keepends=True), [], False
+    path = DOCS / page
+    lines, made, inside = path.read_text(encoding="utf-8").splitlines(keepends=True), [], False
     for line in lines:
         if line.startswith("```"):
             inside = line.startswith("```console")
@@ -83,7 +106,7 @@ def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capfd):
         elif not inside or line.startswith("```"):
             made.append(line)
     text = "".join(made)
-    assert text.count("$ policyspace") >= 10
+    assert text.count("$ policyspace") >= PAGES[page]
     if os.environ.get("POLICYSPACE_REWRITE_PAGES"):
-        PAGE.write_text(text, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == text
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text

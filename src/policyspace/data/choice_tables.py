@@ -190,11 +190,21 @@ def _one_row_a_choice(
     action = np.empty(len(first), dtype=object)
     action[choice[chosen]] = np.array(labels, dtype=object)[slot[chosen]]
     wide["choice"] = polars.Series(action.tolist(), dtype=polars.String)
-    told = told | ({"left_out": left_out} if left_out else {}) | ({"warnings": [dropped]} if dropped else {})
+    warnings = [text for text in (dropped, _not_tested(left_out)) if text]
+    told = told | ({"warnings": warnings} if warnings else {})
     if long.alternative is None:
         told["policy"] = {"intercept": False}  # places without names have no constants
     said = replace(columns, actions="choice", choices=Choices(names, available or None), features=features or None)
     return Table(polars.DataFrame(wide)), said, labels, told
+
+
+def _not_tested(names: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names)
+    return (
+        f"not tested, for no attribute of alternatives: {shown}; --features names features of the chooser."
+        if names
+        else ""
+    )
 
 
 def _long_attributes(table: Table, columns: Columns, long: LongTable) -> tuple[list[str], list[str]]:
