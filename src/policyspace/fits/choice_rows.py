@@ -1,15 +1,20 @@
 """Sums over rows for policies of general statistics t(s, a): value, gradient and Hessian at many θ in one pass."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from policyspace.fits.chunks import sum_over_chunks
 from policyspace.fits.design import Design
 from policyspace.policies.choice_linear import ChoiceLinear
+from policyspace.policies.groups import INTERCEPT
 
 SAFE = 300.0
 """Natural parameters whose exponentials neither overflow nor vanish."""
+
+CONSTANT = range(-1, 0)
+"""The place of the constant, in front of the features."""
 
 SAME = 1e-7
 """A spread within choices, relative to the size of the values, that is rounding."""
@@ -30,10 +35,10 @@ class ChoiceDesign(Design):
         plain = ChoiceRows(self, features, np.zeros(len(features), dtype=np.intp), weights)
         # With all available actions equally likely, the information is the second moment within choices.
         self.second_moment = plain.hessian(np.zeros(size))
+        reach = np.append(1.0, np.maximum(features.max(axis=0) - self.shift, self.shift - features.min(axis=0)))
         largest = np.zeros(size)
         for terms in space.terms:
-            block = np.abs(features - self.shift).max(axis=0)
-            np.maximum.at(largest, terms.parameters, np.append(1.0, block)[terms.columns])
+            np.maximum.at(largest, terms.parameters, reach[terms.columns])
         spread = np.sqrt(np.maximum(np.diag(self.second_moment), 0.0) / self.total_weight)
         real = spread > SAME * np.maximum(largest, np.finfo(float).tiny)
         self.constant = ~real
@@ -61,23 +66,15 @@ class ChoiceDesign(Design):
         space, matrix, amount = self.space, np.eye(len(self.mean)), np.append(0.0, self.shift)
         if not space.constants:
             return matrix
-        last, owners = len(space.action_names) - 1, np.zeros(len(self.mean), dtype=int)
-        for terms in space.terms:
-            owners[terms.parameters] += 1
+        constants = [i for i, name in enumerate(space.parameter_names) if name.startswith(f"{INTERCEPT}[")]
+        owners = np.bincount(np.concatenate([terms.parameters for terms in space.terms]), minlength=len(matrix))
         for a, terms in enumerate(space.terms):
+            # What moves the last action, which has no constant, moves all others the other way.
+            own, sign = (constants, -1.0) if a == len(constants) else (constants[a], 1.0)
             for column, parameter in zip(terms.columns, terms.parameters, strict=True):
-                if owners[parameter] <= last and amount[column]:  # what all actions share needs no constant
-                    matrix[slice(0, last) if a == last else a, parameter] += (
-                        -amount[column] if a == last else amount[column]
-                    )
+                if owners[parameter] <= len(constants):  # what all actions share needs no constant
+                    matrix[own, parameter] += sign * amount[column]
         return matrix
-
-    def standardise(self, features: np.ndarray) -> np.ndarray:
-        """Raw features [c, q] → (1, shifted features) [c, 1+q], of which `terms` take their columns."""
-        block = np.empty((len(features), features.shape[1] + 1))
-        block[:, 0] = 1.0
-        np.subtract(features, self.shift, out=block[:, 1:])
-        return block
 
     def to_standardised(self, weights: np.ndarray) -> np.ndarray:
         """θ [..., 1, d] → of shifted and scaled columns."""
@@ -96,7 +93,7 @@ class ChoiceRows:
     ) -> None:
         self.design, self.features, self.actions, self.weights = design, features, actions, weights
         self.space = space = design.space
-        self.columns = [_as_slice(terms.columns) for terms in space.terms]
+        self._runs = [_runs(terms.columns) for terms in space.terms]
         place = {name: j for j, name in enumerate(space.feature_names)}
         self._available = [place[space.available[a]] if a in space.available else None for a in space.action_names]
         self.total_weight = float(len(features) if weights is None else weights.sum())
@@ -115,15 +112,15 @@ class ChoiceRows:
         """How much each action weighs in each row [c, k+1]."""
         if self.actions.ndim == 2:
             return self.actions[rows]
-        played = np.eye(len(self.columns))[self.actions[rows]]
+        played = np.eye(len(self._runs))[self.actions[rows]]
         return played if self.weights is None else played * self.weights[rows, None]
 
     def statistics(self, rows: slice | np.ndarray) -> np.ndarray:
         """t(s, a) of every action in the coordinates of the fits [c, k+1, d]."""
-        x = self.design.standardise(self.features[rows])
-        found = np.zeros((len(x), len(self.columns), len(self.statistic)))
-        for a, (columns, terms) in enumerate(zip(self.columns, self.space.terms, strict=True)):
-            found[:, a, terms.parameters] = x[:, columns] * self.design.inverse_scale[terms.parameters]
+        parts = self._columns(self.features[rows])
+        found = np.zeros((len(parts[0]), len(parts), len(self.statistic)))
+        for a, (x, terms) in enumerate(zip(parts, self.space.terms, strict=True)):
+            found[:, a, terms.parameters] = x * self.design.inverse_scale[terms.parameters]
         return found
 
     def available(self, rows: slice | np.ndarray) -> np.ndarray:
@@ -132,18 +129,30 @@ class ChoiceRows:
         return np.stack([np.ones(len(block), bool) if j is None else block[:, j] > 0 for j in self._available], axis=1)
 
     def _statistic(self, rows: slice) -> tuple[np.ndarray]:
-        x, played = self.design.standardise(self.features[rows]), self.action_weights(rows)
-        total = np.zeros(self.space.num_parameters)
-        for a, (columns, terms) in enumerate(zip(self.columns, self.space.terms, strict=True)):
-            total[terms.parameters] += x[:, columns].T @ played[:, a]
+        played, total = self.action_weights(rows), np.zeros(self.space.num_parameters)
+        for x, weights, terms in zip(self._columns(self.features[rows]), played.T, self.space.terms, strict=True):
+            total[terms.parameters] += x.T @ weights
         return (total * self.design.inverse_scale,)
+
+    def _columns(self, block: np.ndarray) -> list[np.ndarray]:
+        """The columns of each action [c, ·], shifted; actions with the same ones share them."""
+        made: dict[tuple[range, ...], np.ndarray] = {}
+        for runs in self._runs:
+            if runs not in made:
+                made[runs] = out = np.empty((len(block), sum(map(len, runs))))
+                for run, end in zip(runs, accumulate(map(len, runs)), strict=True):
+                    own = out[:, end - len(run) : end]
+                    if run == CONSTANT:
+                        own[:] = 1.0
+                    else:
+                        inside = slice(run.start, run.stop, run.step)
+                        np.subtract(block[:, inside], self.design.shift[inside], out=own)
+        return [made[runs] for runs in self._runs]
 
     def _parts(self, rows: slice) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
         """What is seen of each action: its columns [c, ·], and where it is missing [c]."""
         block = self.features[rows]
-        x = self.design.standardise(block)
-        missing = [None if j is None else block[:, j] <= 0 for j in self._available]
-        return [x[:, columns] for columns in self.columns], missing
+        return self._columns(block), [None if j is None else block[:, j] <= 0 for j in self._available]
 
     def evaluate(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log L [m] and its gradient [m, d] at θ [m, d]: for each action a product, exp, log, and a product back."""
@@ -156,7 +165,7 @@ class ChoiceRows:
             probabilities, log_partition = softmax(parts, columns, missing)
             mean = np.zeros((self.space.num_parameters, m))
             for x, p, t in zip(parts, probabilities, terms, strict=True):
-                if len(t.parameters):
+                if p is not None:
                     mean[t.parameters] += x.T @ (p if weights is None else p * weights[:, None])
             return log_partition.sum(axis=0) if weights is None else weights @ log_partition, mean
 
@@ -172,52 +181,72 @@ class ChoiceRows:
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """−∇² log L = Σ w_i Cov[t(s_i, ·)] = Σ w_i (Σ_b p_b t_b t_bᵀ − t̄ t̄ᵀ) [d, d]."""
         size, terms = len(theta), self.space.terms
+        slices = [_as_slice(t.parameters) for t in terms]
         columns = [(theta * self.design.inverse_scale)[t.parameters][:, None] for t in terms]
 
         def of_chunk(rows: slice) -> tuple[np.ndarray]:
             parts, missing = self._parts(rows)
             weights = np.ones(len(parts[0])) if self.weights is None else self.weights[rows]
             total, mean = np.zeros((size, size)), np.zeros((len(weights), size))
-            for x, p, t in zip(parts, softmax(parts, columns, missing)[0], terms, strict=True):
-                weighted = x * p
-                mean[:, t.parameters] += weighted
-                total[np.ix_(t.parameters, t.parameters)] += x.T @ (weighted * weights[:, None])
+            for x, p, t, places in zip(parts, softmax(parts, columns, missing)[0], terms, slices, strict=True):
+                if p is not None:
+                    weighted = x * p
+                    mean[:, places] += weighted
+                    weighted *= weights[:, None]
+                    total[np.ix_(t.parameters, t.parameters)] += x.T @ weighted
             mean *= np.sqrt(weights)[:, None]
             return (total - mean.T @ mean,)
 
-        inner = sum_over_chunks(of_chunk, len(self), 8192)[0]
+        inner = sum_over_chunks(of_chunk, len(self), max(512, 2**17 // size))[0]
         return inner * np.outer(self.design.inverse_scale, self.design.inverse_scale)
 
 
 def softmax(
     parts: Sequence[np.ndarray], columns: Sequence[np.ndarray], missing: Sequence[np.ndarray | None]
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Probabilities of all actions (k+1 arrays [c, m]) and log-partitions [c, m]; an action that is missing has none."""
-    eta = [x @ w for x, w in zip(parts, columns, strict=True)]
+) -> tuple[list[np.ndarray | None], np.ndarray]:
+    """Probabilities of the actions (k+1 arrays [c, m]) and log-partitions [c, m]; an action that is missing has none.
+
+    None stands for an action that is always there and has no columns: its natural parameter is 0, and nobody asks for it.
+    """
+    plain = [not x.shape[1] and gone is None for x, gone in zip(parts, missing, strict=True)]
+    eta = [None if zero else x @ w for zero, x, w in zip(plain, parts, columns, strict=True)]
+    real = [(e, gone) for e, gone in zip(eta, missing, strict=True) if e is not None]
     top: np.ndarray | None = None
-    if max(max(float(e.max(initial=0.0)), -float(e.min(initial=0.0))) for e in eta) > SAFE:
-        for e, gone in zip(eta, missing, strict=True):
+    if max(max(float(e.max()), -float(e.min())) for e, _ in real) > SAFE:
+        for e, gone in real:
             if gone is not None:
                 e[gone] = -np.inf
-        top = np.max(eta, axis=0)
-        for e in eta:
+        top = np.max([e for e, _ in real] + [np.zeros_like(real[0][0])] * any(plain), axis=0)
+        for e, _ in real:
             e -= top
-    for e, gone in zip(eta, missing, strict=True):
+    total = np.full_like(real[0][0], float(sum(plain))) if top is None else sum(plain) * np.exp(-top)
+    for e, gone in real:
         np.exp(e, out=e)
         if gone is not None:
             e[gone] = 0.0
-    total = eta[0].copy()
-    for e in eta[1:]:
         total += e
     inverse = 1.0 / total
-    for e in eta:
+    for e, _ in real:
         e *= inverse
     np.log(total, out=total)
     return eta, total if top is None else total + top
 
 
-def _as_slice(columns: np.ndarray) -> slice | np.ndarray:
-    """Neighbouring columns are looked at in place, others are copied out."""
-    if len(columns) and np.array_equal(columns, np.arange(columns[0], columns[-1] + 1)):
-        return slice(int(columns[0]), int(columns[-1]) + 1)
-    return columns
+def _as_slice(places: np.ndarray) -> slice | np.ndarray:
+    """Neighbouring places as a slice, which is faster."""
+    if len(places) and np.array_equal(places, np.arange(places[0], places[-1] + 1)):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
+
+
+def _runs(columns: np.ndarray) -> tuple[range, ...]:
+    """Columns of (1, features) as evenly spaced runs of features, as few as possible, and the constant."""
+    runs, left = list[range](), [int(column) - 1 for column in columns]
+    if left[:1] == [-1]:
+        runs, left = [CONSTANT], left[1:]
+    while left:
+        step = left[1] - left[0] if len(left) > 1 else 1
+        size = next((i for i in range(1, len(left)) if left[i] - left[i - 1] != step), len(left))
+        runs.append(range(left[0], left[size - 1] + 1, step))
+        left = left[size:]
+    return tuple(runs)

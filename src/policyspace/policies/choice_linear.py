@@ -103,10 +103,10 @@ class ChoiceLinear(PolicySpace):
                 terms[actions.index(action)].append((column, len(names)))
             names.append(name)
 
-        for action in actions[:-1] if self.constants else ():
-            add(INTERCEPT, f"{INTERCEPT}[{action}]", {action: 0})
-        for name in self.own_features:
-            for action in actions[:-1]:
+        for action in actions[:-1]:  # what belongs to one action stands together
+            if self.constants:
+                add(INTERCEPT, f"{INTERCEPT}[{action}]", {action: 0})
+            for name in self.own_features:
                 add(name, f"{name}[{action}]", {action: place[name]})
         for name, columns in self.attributes.items():
             if name in self.specific:
