@@ -48,7 +48,8 @@ def _pairs(table: Table, columns: Columns, labels: Sequence[str] | None, told: d
     if len(labels) < 2:
         raise InputError(f"every row has the action '{labels[0]}': nothing can be identified from one alternative.")
     attributes, available = _resolved(choices, frame.columns, labels)
-    inside = list(dict.fromkeys(column for by in attributes.values() for column in by.values()))
+    # What belongs to one alternative stands together.
+    inside = list(dict.fromkeys(by[label] for label in labels for by in attributes.values() if label in by))
     _check_roles(taken, features, inside, list(available.values()))
     frame, also = complete(_filled(frame, attributes, available), [*inside, *available.values()], columns.missing)
     table = Table(frame).with_categories(listed(columns.categorical))

@@ -1,7 +1,8 @@
 """Sums over rows for policies of general statistics t(s, a): value, gradient and Hessian at many θ in one pass."""
 
+import itertools
 from collections.abc import Sequence
-from itertools import accumulate
+from functools import cached_property
 
 import numpy as np
 
@@ -48,15 +49,15 @@ class ChoiceDesign(Design):
 
     def _shift(self, features: np.ndarray) -> np.ndarray:
         """What is subtracted from each feature [q]: its mean, and for a shared attribute that of all actions together."""
-        space, shift = self.space, np.zeros(features.shape[1])
+        space, shift, mean = self.space, np.zeros(features.shape[1]), features.mean(axis=0)
         place = {name: j for j, name in enumerate(space.feature_names)}
         if space.constants:
             for name in space.own_features:
-                shift[place[name]] = features[:, place[name]].mean()
+                shift[place[name]] = mean[place[name]]
         for columns in space.attributes.values():
             inside = [place[column] for column in columns.values()]
             if space.constants or len(inside) == len(space.action_names):
-                shift[inside] = features[:, inside].mean()
+                shift[inside] = mean[inside].mean()
         for name in space.specific if not space.constants else ():
             shift[[place[column] for column in space.attributes[name].values()]] = 0.0
         return shift
@@ -97,7 +98,11 @@ class ChoiceRows:
         place = {name: j for j, name in enumerate(space.feature_names)}
         self._available = [place[space.available[a]] if a in space.available else None for a in space.action_names]
         self.total_weight = float(len(features) if weights is None else weights.sum())
-        (self.statistic,) = sum_over_chunks(self._statistic, len(features), 65536)
+
+    @cached_property
+    def statistic(self) -> np.ndarray:
+        """T [d]."""
+        return sum_over_chunks(self._statistic, len(self), 65536)[0]
 
     def __len__(self) -> int:
         return len(self.features)
@@ -140,7 +145,7 @@ class ChoiceRows:
         for runs in self._runs:
             if runs not in made:
                 made[runs] = out = np.empty((len(block), sum(map(len, runs))))
-                for run, end in zip(runs, accumulate(map(len, runs)), strict=True):
+                for run, end in zip(runs, itertools.accumulate(map(len, runs)), strict=True):
                     own = out[:, end - len(run) : end]
                     if run == CONSTANT:
                         own[:] = 1.0
@@ -181,20 +186,23 @@ class ChoiceRows:
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """−∇² log L = Σ w_i Cov[t(s_i, ·)] = Σ w_i (Σ_b p_b t_b t_bᵀ − t̄ t̄ᵀ) [d, d]."""
         size, terms = len(theta), self.space.terms
-        slices = [_as_slice(t.parameters) for t in terms]
+        pieces = [_pieces(t.parameters) for t in terms]
         columns = [(theta * self.design.inverse_scale)[t.parameters][:, None] for t in terms]
 
         def of_chunk(rows: slice) -> tuple[np.ndarray]:
             parts, missing = self._parts(rows)
-            weights = np.ones(len(parts[0])) if self.weights is None else self.weights[rows]
-            total, mean = np.zeros((size, size)), np.zeros((len(weights), size))
-            for x, p, t, places in zip(parts, softmax(parts, columns, missing)[0], terms, slices, strict=True):
+            weights = None if self.weights is None else self.weights[rows, None]
+            total, mean = np.zeros((size, size)), np.zeros((len(parts[0]), size))
+            for x, p, t, own in zip(parts, softmax(parts, columns, missing)[0], terms, pieces, strict=True):
                 if p is not None:
                     weighted = x * p
-                    mean[:, places] += weighted
-                    weighted *= weights[:, None]
+                    for there, here in own:
+                        mean[:, there] += weighted[:, here]
+                    if weights is not None:
+                        weighted *= weights
                     total[np.ix_(t.parameters, t.parameters)] += x.T @ weighted
-            mean *= np.sqrt(weights)[:, None]
+            if weights is not None:
+                mean *= np.sqrt(weights)
             return (total - mean.T @ mean,)
 
         inner = sum_over_chunks(of_chunk, len(self), max(512, 2**17 // size))[0]
@@ -232,11 +240,10 @@ def softmax(
     return eta, total if top is None else total + top
 
 
-def _as_slice(places: np.ndarray) -> slice | np.ndarray:
-    """Neighbouring places as a slice, which is faster."""
-    if len(places) and np.array_equal(places, np.arange(places[0], places[-1] + 1)):
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
+def _pieces(places: np.ndarray) -> list[tuple[slice, slice]]:
+    """Neighbouring places as slices, each with where they come from: views are faster than lists of places."""
+    cuts = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+    return [(slice(int(places[i]), int(places[j - 1]) + 1), slice(i, j)) for i, j in itertools.pairwise(cuts) if j > i]
 
 
 def _runs(columns: np.ndarray) -> tuple[range, ...]:
