@@ -6,7 +6,7 @@ import pytest
 
 from policyspace import InputError, identify, read, write
 from policyspace.data.alternatives import Choices, LongTable
-from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.sources import demonstrations_of
 from policyspace.policies.choice_linear import ChoiceLinear
 
 MODES = ("bus", "car", "train")
@@ -40,11 +40,11 @@ WIDE = Choices({"cost": "cost_*", "time": "time_*"}, "av_*")
 
 
 def wide_pairs(frame, choices=WIDE, **words):
-    return Demonstrations.from_frame(frame, "mode", choices=choices, **words)
+    return demonstrations_of(frame, "mode", choices=choices, **words)
 
 
 def long_pairs(frame, attributes=("cost", "time"), **words):
-    return Demonstrations.from_frame(frame, choices=Choices(attributes, None, LONG), **words)
+    return demonstrations_of(frame, choices=Choices(attributes, None, LONG), **words)
 
 
 def test_wide_and_long_tables_give_the_same_answer():
@@ -166,13 +166,11 @@ def test_one_sentence_for_a_wrong_long_table(sentence):
 def test_what_a_long_table_leaves_open_is_said():
     frame = long_form(trips())
     with pytest.raises(InputError, match="found the action column 'mode' too"):
-        Demonstrations.from_frame(frame, "mode", choices=Choices(None, None, LONG))
+        demonstrations_of(frame, "mode", choices=Choices(None, None, LONG))
     with pytest.raises(InputError, match="need alternatives with names"):
-        Demonstrations.from_frame(
-            frame, features=["income"], choices=Choices(["cost"], None, LongTable("trip", "chosen"))
-        )
+        demonstrations_of(frame, features=["income"], choices=Choices(["cost"], None, LongTable("trip", "chosen")))
     with pytest.raises(InputError, match="no column differs"):
-        Demonstrations.from_frame(frame.drop("cost", "time"), choices=Choices(None, None, LONG))
+        demonstrations_of(frame.drop("cost", "time"), choices=Choices(None, None, LONG))
     with pytest.raises(InputError, match="which columns hold them"):
         Choices(["cost"])
     with pytest.raises(InputError, match="are columns"):
@@ -183,11 +181,11 @@ def test_a_column_of_a_long_table_says_what_is_available():
     frame = long_form(trips())
     more = polars.concat([frame.with_columns(there=True), frame.filter(~polars.col("chosen")).with_columns(
         mode=polars.lit("plane"), there=False)[::3].unique("trip", maintain_order=True)])  # fmt: skip
-    data = Demonstrations.from_frame(more, choices=Choices(["cost", "time"], "there", LONG))
+    data = demonstrations_of(more, choices=Choices(["cost", "time"], "there", LONG))
     assert data.action_names == MODES
     wrong = more.with_columns(there=polars.lit(False))
     with pytest.raises(InputError, match=r"what is chosen must be available, found '(bus|car|train)'"):
-        Demonstrations.from_frame(wrong, choices=Choices(["cost"], "there", LONG))
+        demonstrations_of(wrong, choices=Choices(["cost"], "there", LONG))
 
 
 def test_alternatives_without_names_have_attributes_alone():

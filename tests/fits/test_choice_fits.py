@@ -1,6 +1,7 @@
 """Fits of general statistics t(s, a): equal to R, to the Boltzmann policy, to brute force, to xlogit."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from policyspace import Demonstrations, identify, read
+from policyspace import Demonstrations, identify
 from policyspace.data.alternatives import LongTable
+from policyspace.data.sources import demonstrations_of
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
+from policyspace.fits.sandwich import clustered_covariance
 from policyspace.policies import BoltzmannLinear
 from policyspace.policies.choice_linear import ChoiceLinear
 
@@ -47,8 +50,7 @@ MODELS = {
 def fitted(name, firth=False):
     table, features, policy = MODELS[name]()
     actions = "choice" if "metro" in name else None
-    make = read if isinstance(table, Path) else Demonstrations.from_frame
-    data = make(table, actions, features, choices=policy.choices)
+    data = demonstrations_of(table, actions, features, choices=policy.choices)
     return likelihood_of(policy.bind(data), data, firth), data
 
 
@@ -178,6 +180,18 @@ def test_the_information_is_the_covariance_of_the_score():
     assert np.einsum("na,nad->nd", p, scores) == pytest.approx(np.zeros((n, len(theta))), abs=1e-10)
     expected = np.einsum("na,nad,nae->de", p, np.where(p[:, :, None] > 0, scores, 0.0), scores) / n
     assert likelihood.information() == pytest.approx(expected, rel=1e-8, abs=1e-10)
+
+
+def test_the_covariance_by_subject_is_that_of_the_scores():
+    """(nF̂)⁻¹ (Σ_c g_c g_cᵀ) (nF̂)⁻¹ G/(G−1), written out in the parameters themselves."""
+    space, data = some_choices(9, 400)
+    data = replace(data, subjects=np.arange(400) // 8)
+    likelihood = likelihood_of(space, data)
+    scores = space.score(likelihood.full.theta, data.features, data.actions)
+    sums = scores.reshape(50, 8, -1).sum(axis=1)
+    bread = np.linalg.inv(400 * likelihood.information())
+    expected = bread @ (sums.T @ sums) @ bread * 50 / 49
+    assert clustered_covariance(likelihood, data) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("firth", [False, True])

@@ -11,6 +11,7 @@ from policyspace.data.arrays import encode, factorise, label_text
 from policyspace.data.bookkeeping import is_bookkeeping
 from policyspace.data.column_choice import Columns, chosen_features, listed
 from policyspace.data.columns import Table
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.missing import complete, is_missing
 from policyspace.errors import InputError
 
@@ -21,8 +22,10 @@ FLAGS = {"1": True, "yes": True, "true": True, "y": True, "0": False, "no": Fals
 """Texts that say whether an alternative was chosen or is available."""
 
 
-def choice_pairs(table: Table, columns: Columns, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What demonstrations are made of: features of the chooser, then a column an attribute and alternative, then whether
+def choice_demonstrations(
+    table: Table, columns: Columns, metadata: Mapping[str, Any], reference: Any
+) -> Demonstrations:
+    """The pairs of a table of choices: features of the chooser, then a column an attribute and alternative, then whether
     each alternative is available, where that is not always so. The policy that belongs to them is recorded beside them.
     """
     assert columns.choices is not None
@@ -31,10 +34,11 @@ def choice_pairs(table: Table, columns: Columns, metadata: Mapping[str, Any]) ->
     labels, told = None, dict(metadata)
     if columns.choices.long is not None:
         table, columns, labels, told = _one_row_a_choice(table, columns, columns.choices.long, told)
-    return _pairs(table, columns, labels, told)
+    made = _pairs(table, columns, labels, told)
+    return made if reference is None else made.with_reference(reference)
 
 
-def _pairs(table: Table, columns: Columns, labels: Sequence[str] | None, told: dict[str, Any]) -> dict[str, Any]:
+def _pairs(table: Table, columns: Columns, labels: Sequence[str] | None, told: dict[str, Any]) -> Demonstrations:
     """From one row a choice; `labels` are the alternatives, unless they are those that are chosen."""
     choices, actions = columns.choices, listed(columns.actions)
     assert choices is not None and isinstance(choices.attributes, Mapping)
@@ -61,17 +65,17 @@ def _pairs(table: Table, columns: Columns, labels: Sequence[str] | None, told: d
     own, own_names, blocks = table.features(features) if features else (np.zeros((len(codes), 0)), (), {})
     flags = [there[:, list(labels).index(label)] * 1.0 for label in available]
     policy = {"family": "choice", "attributes": attributes, "available": available or None} | told.pop("policy", {})
-    return {
-        "features": np.column_stack([own, *(table.numbers(name) for name in inside), *flags]),
-        "actions": codes,
-        "names": (*own_names, *inside, *available.values()),
-        "action_names": tuple(labels),
-        "episodes": None if columns.episodes is None else table.labels(columns.episodes),
-        "weights": None if columns.weights is None else table.numbers(columns.weights),
-        "blocks": blocks,
-        "metadata": told | {"policy": policy} | ({"warnings": warnings} if warnings else {}),
-        "subjects": None if columns.subjects is None else table.labels(columns.subjects),
-    }
+    return Demonstrations(
+        np.column_stack([own, *(table.numbers(name) for name in inside), *flags]),
+        codes,
+        (*own_names, *inside, *available.values()),
+        tuple(labels),
+        None if columns.episodes is None else table.labels(columns.episodes),
+        None if columns.weights is None else table.numbers(columns.weights),
+        blocks,
+        told | {"policy": policy} | ({"warnings": warnings} if warnings else {}),
+        None if columns.subjects is None else table.labels(columns.subjects),
+    )
 
 
 def _resolved(

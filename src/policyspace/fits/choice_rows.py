@@ -77,6 +77,12 @@ class ChoiceDesign(Design):
                     matrix[own, parameter] += sign * amount[column]
         return matrix
 
+    def scores(self, features: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """Σ_a (what is left of action a)·t(s, a) [c, d]; what is left of all actions together is nothing."""
+        rows = ChoiceRows(self, features, np.zeros(len(features), dtype=np.intp), None)
+        every = np.hstack([left, -left.sum(axis=1, keepdims=True)])
+        return np.einsum("na,nad->nd", every, rows.statistics(slice(None)))
+
     def to_standardised(self, weights: np.ndarray) -> np.ndarray:
         """θ [..., 1, d] → of shifted and scaled columns."""
         return (weights @ self._move.T) * self.scale
@@ -123,7 +129,7 @@ class ChoiceRows:
     def statistics(self, rows: slice | np.ndarray) -> np.ndarray:
         """t(s, a) of every action in the coordinates of the fits [c, k+1, d]."""
         parts = self._columns(self.features[rows])
-        found = np.zeros((len(parts[0]), len(parts), len(self.statistic)))
+        found = np.zeros((len(parts[0]), len(parts), self.space.num_parameters))
         for a, (x, terms) in enumerate(zip(parts, self.space.terms, strict=True)):
             found[:, a, terms.parameters] = x * self.design.inverse_scale[terms.parameters]
         return found

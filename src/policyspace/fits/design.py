@@ -63,6 +63,10 @@ class Design:
         own *= self._inverse_scale
         return block
 
+    def scores(self, features: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """The score of each row [c, d] in standardised coordinates, from what is left of its actions [c, k]."""
+        return (left[:, :, None] * self.standardise(features)[:, None, :]).reshape(len(features), -1)
+
     def to_standardised(self, weights: np.ndarray) -> np.ndarray:
         """Weights [..., k, q] of the raw columns → of the standardised ones."""
         moved = weights.copy()
