@@ -7,6 +7,7 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.running import running, waiting
+from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 from policyspace.progress import say_progress
 
@@ -92,17 +93,13 @@ def _watched(
 
 def _tell(data: "Demonstrations", out: Path) -> None:
     """What was seen, and what to do with it."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    total = int(data.num_episodes or 1)
-    console.print(
+    console, total = new_console(), int(data.num_episodes or 1)
+    say(
+        console,
         f"{data.metadata['agent']} played {total} episodes of {data.metadata['environment']}: {data.num_pairs} pairs, "
         f"{data.num_pairs / total:.1f} steps and a return of {data.recorded['reward'].sum() / total:.4g} on average.",
-        soft_wrap=True,
-        markup=False,
     )
     for caution in data.metadata.get("cautions", ()):
-        console.print(f"Warning: {caution}", style="yellow", soft_wrap=True, markup=False)
-    typer.echo(f"Saved {out}")
-    console.print(f"Next: policyspace identify {out}", style="dim", markup=False, soft_wrap=True)
+        say(console, f"Warning: {caution}", style="yellow")
+    show_saved([out])
+    say(console, f"Next: policyspace identify {out}", style="dim")
