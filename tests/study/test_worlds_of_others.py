@@ -44,7 +44,8 @@ def sprung():
         ["status", "s.sqlite"],
         ["status", "s.sqlite", "--json", "-"],
         ["status", "s.sqlite", "--plot", "p.png"],
-        ["status", "s.sqlite", "--plot", "p.gif"],
+        ["status", "s.sqlite", "--rounds", "p.png"],
+        ["status", "s.sqlite", "--rounds", "p.gif"],
         ["ask", "s.sqlite", "--world", "minigolf"],
         ["ask", "s.sqlite", "--world", "trap:Other"],
     ],
@@ -53,7 +54,7 @@ def test_no_command_imports_what_the_file_names(study, command):
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0 or isinstance(done.exception, InputError), done.exception
     assert not sprung()
-    if command[0] == "tell" or "--plot" in command:
+    if command[0] == "tell" or "--rounds" in command:
         assert "name it too, with --world" in str(done.exception)
     if "--world" in command:
         assert f"is about the world '{HOSTILE}'" in str(done.exception)

@@ -37,6 +37,17 @@ Out = Annotated[
 ]
 
 
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--configuration",
+        help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
+        metavar="FILE.toml|NAME=VALUE,…|random",
+        show_default=False,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class SimulatedAgent:
     """The agent of a world of ours."""
@@ -63,15 +74,7 @@ def configure(
     environment: EnvironmentOptions,
     actor: ActorOptions,
     world: World = None,
-    configuration: Annotated[
-        str | None,
-        typer.Option(
-            "--configuration",
-            help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
-            metavar="FILE.toml|NAME=VALUE,…|random",
-            show_default=False,
-        ),
-    ] = None,
+    configuration: Start = None,
     design: Design = None,
     seed: Seed = 0,
     out: Out = None,

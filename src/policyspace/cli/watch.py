@@ -62,7 +62,7 @@ def watch(
     """
     from policyspace.data.readers import SUFFIXES, write
 
-    options.check_file(out, SUFFIXES)
+    options.check_file(out, SUFFIXES, [agent])
     if features is not None and not options.split(features):
         raise InputError("--features must name the observations, found nothing: leave it out for observation[0], ….")
     from policyspace.worlds.player import agent_from_file

@@ -37,6 +37,7 @@ class Configuring:
     published_learning: dict[str, Any]  # the paper's literal settings of the agent
     story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
     story_episodes: int
+
     def cells(self, scale: Scale) -> list[Cell]:
         """With and without configuring by episodes of a round, all designs at equal totals, one agent's story.
 

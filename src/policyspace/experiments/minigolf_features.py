@@ -69,9 +69,7 @@ def _ways(scale: Scale) -> list[tuple[str, dict[str, Any], int]]:
     return [("none", {}, 0), ("paper", PAPER, 1 if scale.quick else 10), ("d-optimal", {}, NUM_ATTEMPTS)]
 
 
-def _cell(
-    scale: Scale, part: str, design: str, options: dict[str, Any], seed: int, **rounds: int
-) -> Cell:
+def _cell(scale: Scale, part: str, design: str, options: dict[str, Any], seed: int, **rounds: int) -> Cell:
     return Cell(
         "minigolf-features",
         {

@@ -104,7 +104,9 @@ def learn(
     space = world.policy_space() if space is None else space
     owned = [world.true_controls if controls is None else controls]
     omega = [world.default_configuration() if configuration is None else configuration]
-    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop)) and _in_own_space(world, space):
+    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop)) and _in_own_space(
+        world, space
+    ):
         return _learn_well(world, space, owned[0], omega[0], key)
     settings = _settings(world, num_steps, num_episodes, learning_rate)
     return _learn(world, space, owned, omega, [key], settings, start, stop, progress, one=True)[0]

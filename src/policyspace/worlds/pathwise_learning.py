@@ -76,7 +76,9 @@ def learn_pathwise(
 
 def _schedules(runs: tuple[Annealed, ...], num_steps: int) -> Annealed:
     """The values at every step [runs, steps]."""
-    return Annealed(*(np.array([np.geomspace(*ends, num_steps) for ends in column]) for column in zip(*runs, strict=True)))
+    return Annealed(
+        *(np.array([np.geomspace(*ends, num_steps) for ends in column]) for column in zip(*runs, strict=True))
+    )
 
 
 @partial(jax.jit, static_argnums=0)
