@@ -4,7 +4,6 @@ import builtins
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -123,17 +122,3 @@ def test_the_call_makes_it_again(tmp_path):
         eval(planned.made_by, {"policyspace": policyspace, "data": X, "actions": FORCE}).to_dict() == planned.to_dict()
     )
     assert "made_by" not in planned.to_dict()
-
-
-def test_the_page_about_answers_runs(tmp_path, monkeypatch):
-    """Every snippet of docs/answers.md, and what its comments say."""
-    import matplotlib
-
-    monkeypatch.chdir(tmp_path)
-    matplotlib.use("agg")
-    page = (Path(__file__).parents[1] / "docs" / "answers.md").read_text(encoding="utf-8")
-    names = {}
-    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(snippet, names)
-    assert (tmp_path / "answer.html").is_file()
-    assert f"# {names['selector'].get_support().tolist()}" in page

@@ -93,8 +93,7 @@ def _watched(
 
 def _tell(data: "Demonstrations", out: Path) -> None:
     """What was seen, and what to do with it."""
-    console = new_console()
-    total = int(data.num_episodes or 1)
+    console, total = new_console(), int(data.num_episodes or 1)
     say(
         console,
         f"{data.metadata['agent']} played {total} episodes of {data.metadata['environment']}: {data.num_pairs} pairs, "
