@@ -16,3 +16,9 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         return f"did you mean '{close[0]}'?"
     shown = ", ".join(f"'{v}'" for v in valid[:12]) + (", …" if len(valid) > 12 else "")
     return f"valid names are {shown}."
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that was there before, if there is one."""
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]

@@ -8,7 +8,7 @@ from typing import Any, final
 from policyspace.data.bookkeeping import is_bookkeeping, looks_like_episodes
 from policyspace.data.columns import Table
 from policyspace.data.missing import Missing, complete
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, repeated
 
 FROM_READING = ("left_out", "warnings")
 """What reading a table puts into the metadata of its demonstrations: it is about that table, and written to no file."""
@@ -72,9 +72,8 @@ def choose(table: Table, columns: Columns, texts: bool = True) -> Choice:
     table.only([*taken, *categorical])
     features, left_out = chosen_features(table, columns.features, taken)
     used = [*taken, *features]
-    for name in used:
-        if used.count(name) > 1:
-            raise InputError(f"every column has one role, found '{name}' in two: name it once.")
+    if (twice := repeated(used)) is not None:
+        raise InputError(f"every column has one role, found '{twice}' in two: name it once.")
     for name in categorical:
         if name not in used:
             raise InputError(f"only a column that is used can be categorical, found '{name}': add it to the features.")
@@ -94,8 +93,9 @@ def chosen_features(
         left_out: list[str] = []
     else:
         rest = [name for name in table.frame.columns if name not in taken]
-        left_out = [name for name in rest if is_bookkeeping(table.frame[name])]
-        wanted = [name for name in rest if name not in left_out]
+        no_sensors = {name for name in rest if is_bookkeeping(table.frame[name])}
+        left_out = [name for name in rest if name in no_sensors]
+        wanted = [name for name in rest if name not in no_sensors]
     if not wanted:
         found = f"only bookkeeping ({', '.join(map(repr, left_out))})" if left_out else "none"
         raise InputError(f"at least one column must be a feature, found {found} besides the action: name the features.")
@@ -115,16 +115,18 @@ def listed(names: str | Sequence[str] | None) -> list[str]:
 
 def _matched(table: Table, wanted: list[str], taken: Sequence[str]) -> list[str]:
     """The columns that names and patterns such as obs_* stand for; a pattern adds those that have no role yet."""
-    columns = table.frame.columns
+    columns = dict.fromkeys(table.frame.columns)
     found: list[str] = []
     for name in wanted:
         if name in columns or not any(mark in name for mark in "*?["):
-            table.only([name])
+            if name not in columns:
+                table.only([name])
             found.append(name)
             continue
         matching = [column for column in columns if fnmatchcase(column, name)]
         if not matching:
             near = nearest(name.strip("*?[]"), columns)
             raise InputError(f"no column matches the pattern '{name}': {near}")
-        found += [column for column in matching if column not in (*found, *taken, *wanted)]
+        known = {*found, *taken, *wanted}
+        found += [column for column in matching if column not in known]
     return found

@@ -20,7 +20,7 @@ from policyspace.data.arrays import (
 )
 from policyspace.data.missing import Missing
 from policyspace.data.vocabulary import one_vocabulary
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, repeated
 
 MOST_COPIES = 1_000_000
 """Rows that whole-number weights may be written out to."""
@@ -234,8 +234,7 @@ def default_action_names(k: int) -> list[str]:
 
 def _names(given: Sequence[Any], what: str) -> tuple[str, ...]:
     names = tuple(str(name) for name in given)
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+    if (twice := repeated(names)) is not None:
         raise InputError(f"every {what} needs a name of its own, found '{twice}' twice: rename one.")
     return names
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from policyspace import __version__
+from policyspace.data.input_files import parse_json, settings_text
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.policies import BoltzmannLinear, GaussianLinear
@@ -57,11 +58,9 @@ def load_agent(path: str | Path, world: ConfMDP | None = None) -> Agent:
     """The agent in a file; with `world`, it must be one that learned there."""
     path = Path(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the agent file '{path}': {error.strerror or error}.") from error
-    except ValueError as error:
-        raise InputError(f"'{path}' is not a saved agent: write one with --save-agent.") from error
+        content = parse_json(settings_text(path))
+    except InputError as error:
+        raise InputError(f"'{path}' is not a saved agent ({str(error).rstrip('.')}): write one with --save-agent.") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"'{path}' is not a saved agent ('{FORMAT}'): write one with --save-agent.")
     if world is not None and content.get("world") != world.name:
