@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from policyspace.answer import Identification
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.limits import check_seed
 from policyspace.data.missing import Missing
 from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import one_vocabulary
@@ -91,6 +92,7 @@ def identify(
     what the data allow.
     """
     _check_settings(rule, significance, correction)
+    check_seed(seed)
     space, demonstrations = bound(
         data, actions, features=features, episodes=episodes, weights=weights, reference=reference, policy=policy,
         subjects=subjects, categorical=categorical, missing=missing,

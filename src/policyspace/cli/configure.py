@@ -11,6 +11,7 @@ import typer
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
 from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_round
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def configure(
     from policyspace.study.settings import design_for, load_world
     from policyspace.worlds.agents import support_of
 
+    check_seed(seed)
     place = load_world(world)
     space, method = place.policy_space(), design_for(design, place)
     schedule = Schedule.of(space, method.joint, **asdict(rounds))

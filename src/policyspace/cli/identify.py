@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyspace.cli import options
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ def identify(
 
     A file written by policyspace knows the roles of its columns and needs no options.
     """
-    if seed < 0:
-        raise InputError(f"--seed must be 0 or more, found {seed}.")
+    check_seed(seed)
     options.check_targets(plot, json)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}

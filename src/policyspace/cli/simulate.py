@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.data.limits import check_limit, check_seed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ def simulate(
     from policyspace.worlds import make_world
 
     place = make_world(world)
+    check_seed(seed)
+    size = 8 * episodes * place.horizon * (len(place.feature_names) + 3)
+    check_limit("MAX_SIMULATED_BYTES", size, "the bytes of all simulated steps")
     target = Path(f"{world}.parquet") if out is None else out
     _check_targets(target, save_agent, render)
     from policyspace.policies.jax_setup import jax

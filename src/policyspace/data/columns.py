@@ -117,7 +117,9 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
     if (twice := repeated(names)) is not None:
         raise InputError(f"every column needs a name of its own, found '{twice}' twice: rename one.")
     try:
-        if arrow:  # without what polars may panic at: damaged metadata of the schema, a zero byte in a name, long decimals
+        if (
+            arrow
+        ):  # without what polars may panic at: damaged metadata of the schema, a zero byte in a name, long decimals
             plain = [f"column_{j}" for j in range(len(names))]
             columns = [c.cast("float64") if pyarrow.types.is_decimal(c.type) else c for c in frame.columns]
             made = polars.from_arrow(pyarrow.Table.from_arrays(columns, names=plain))

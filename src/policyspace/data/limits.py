@@ -13,9 +13,9 @@ DEFAULTS = MappingProxyType(
         "POLICYSPACE_MAX_UNPACKING_RATIO": 10,  # unless it is less than so many times its own size
         "POLICYSPACE_MAX_COLUMNS": 10_000,  # of a table
         "POLICYSPACE_MAX_SETTINGS_BYTES": 4 << 20,  # of a TOML or JSON file
-        "POLICYSPACE_MAX_DATABASE_BYTES": 4 << 30,  # of a study, or a file of records
+        "POLICYSPACE_MAX_DATABASE_BYTES": 1 << 30,  # of a study, or a file of records
         "POLICYSPACE_MAX_PARAMETERS": 20_000,  # of a policy
-        "POLICYSPACE_MAX_EPISODES": 10_000_000,  # to simulate, in one round or one file
+        "POLICYSPACE_MAX_SIMULATED_BYTES": 4 << 30,  # of all steps that one command simulates
     }
 )
 """The name of every limit, and its value unless the environment has another."""

@@ -70,7 +70,7 @@ class Roles:
         try:
             found = parse_json(text, finite=False)
         except InputError as error:
-            raise InputError(f"its policyspace header {error}") from error
+            raise InputError(f"its policyspace header must be JSON, found otherwise: it {error}") from error
         version = found.pop("version", None) if isinstance(found, dict) else None
         if isinstance(version, int) and version > VERSION:
             raise InputError(f"its policyspace header has version {version}, known is {VERSION}: update policyspace.")

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from policyspace.data.limits import check_limit
 from policyspace.errors import InputError, nearest
 
 INTERCEPT = "intercept"
@@ -44,6 +45,7 @@ def linear_groups(
     """
     _check_names(features, blocks)
     q = len(features) + intercept
+    check_limit("MAX_PARAMETERS", q * len(rows), "the parameters of a policy")
     scalars = {
         (f"{name}[{row}]" if len(rows) > 1 else name): a * q + j + intercept
         for j, name in enumerate(features)
