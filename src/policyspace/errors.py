@@ -8,10 +8,10 @@ class InputError(ValueError):
     """Bad input, told in one sentence; the command line prints it and exits with code 2."""
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def nearest(name: object, valid: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the closest valid one, or all of them."""
     valid = list(valid)
-    close = difflib.get_close_matches(name, valid, n=1)
+    close = difflib.get_close_matches(str(name)[:100], valid, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
     shown = ", ".join(f"'{v}'" for v in valid[:12]) + (", …" if len(valid) > 12 else "")

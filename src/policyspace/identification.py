@@ -214,7 +214,7 @@ def _fixed_by_penalty(test: str, firth: bool) -> str:
 def _check_settings(rule: str, significance: float, correction: str) -> None:
     if rule not in RULES:
         raise InputError(f"the rule must be 'simplified' or 'combinatorial', found '{rule}': {nearest(rule, RULES)}")
-    if correction not in CORRECTIONS:
+    if not isinstance(correction, str) or correction not in CORRECTIONS:
         raise InputError(f"unknown correction '{correction}': {nearest(correction, CORRECTIONS)}")
     check_significance(significance)
 

@@ -8,6 +8,7 @@ from typing import Any, final
 from policyspace.data.bookkeeping import is_bookkeeping, looks_like_episodes
 from policyspace.data.columns import Table
 from policyspace.data.missing import Missing, complete
+from policyspace.data.vocabulary import names_of
 from policyspace.errors import InputError, nearest, repeated
 
 FROM_READING = ("left_out", "warnings")
@@ -65,7 +66,7 @@ def choose(table: Table, columns: Columns, texts: bool = True) -> Choice:
     """The columns to use; without `texts`, no text counts as a missing value."""
     if not table.frame.height:
         raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
-    actions, categorical = listed(columns.actions), listed(columns.categorical)
+    actions, categorical = listed(columns.actions), list(dict.fromkeys(listed(columns.categorical)))
     if not actions:
         raise InputError("the action needs at least one column, found none.")
     taken = [*actions, *columns.others]
@@ -110,7 +111,7 @@ def episode_warnings(table: Table, names: Sequence[str]) -> list[str]:
 
 def listed(names: str | Sequence[str] | None) -> list[str]:
     """One name or several as a list."""
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
+    return [] if names is None else list(names_of(names, "the columns"))
 
 
 def _matched(table: Table, wanted: list[str], taken: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from policyspace.data.arrays import (
     label_text,
 )
 from policyspace.data.missing import Missing
-from policyspace.data.vocabulary import one_vocabulary
+from policyspace.data.vocabulary import names_of, one_vocabulary
 from policyspace.errors import InputError, nearest, repeated
 
 MOST_COPIES = 1_000_000
@@ -173,7 +173,7 @@ class Demonstrations:
         made = cls(
             states,
             array,
-            (features,) if isinstance(features, str) else tuple(features or ()),
+            () if features is None else names_of(features, "features="),
             labels,
             episodes,
             weights,

@@ -70,7 +70,9 @@ def settings_text(path: str | Path) -> str:
         try:
             return file.read(size + 1).decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"expected text in UTF-8, found other bytes ({error}): save it as UTF-8.") from error
+            raise InputError(
+                f"expected TOML, JSON or numbers in UTF-8, found other bytes ({error}): save it as UTF-8."
+            ) from error
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

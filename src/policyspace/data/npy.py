@@ -3,6 +3,7 @@
 import io
 import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,11 +45,7 @@ def read_archive(source: str | Path | bytes) -> dict[str, np.ndarray]:
 
 def _array(file: BinaryIO, size: int, what: str) -> np.ndarray:
     """An array of which `size` bytes, header and all, are there."""
-    version = npy.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise InputError(f"{what} must be numbers or text, found fields or another version {version}.")
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, by_columns, kind = read(file)
+    shape, by_columns, kind = _header(file, what)
     if kind.hasobject:
         raise InputError(f"{what} holds pickled objects, which are never opened: save numbers.")
     if kind.kind not in KINDS:
@@ -63,3 +60,17 @@ def _array(file: BinaryIO, size: int, what: str) -> np.ndarray:
     if file.read(1):
         raise InputError(f"{what} has more bytes than it claims: write the file again.")
     return np.ndarray(shape, kind, data, order="F" if by_columns else "C")
+
+
+def _header(file: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The shape, the order and the type; a header is a Python literal, and there is no list of what reading it raises."""
+    try:
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"the version {version}")
+        return (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
+    except (zipfile.BadZipFile, zlib.error, EOFError):
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        raise InputError(f"{what} has no header of numbers or text ({reason}): write the file again.") from error

@@ -81,7 +81,7 @@ class Store:
             if "elapsed" not in {row[1] for row in self._connection.execute("PRAGMA table_info(records)")}:
                 self._connection.execute("ALTER TABLE records ADD COLUMN elapsed REAL")  # a file of an earlier version
             self._connection.commit()
-        except (OSError, sqlite3.Error, InputError) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError, InputError) as error:
             raise InputError(
                 f"{path}: is not a file of records that can be opened ({str(error).rstrip('.')}): choose another --out."
             ) from error
@@ -136,7 +136,7 @@ class Store:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, InputError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, InputError) as error:
             raise InputError(
                 f"{self.path}: a record cannot be read ({str(error).rstrip('.')}): use --fresh, or another --out."
             ) from error

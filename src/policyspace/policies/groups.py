@@ -153,8 +153,10 @@ def _fixed_values(fixed: Any, members: Members, size: int) -> np.ndarray:
     if isinstance(fixed, Mapping):
         for name, value in fixed.items():
             values[_resolve([name], members, "fixed")] = _number(value, f"the fixed value of '{name}'")
+    elif isinstance(fixed, float) and np.isfinite(fixed):
+        values[:] = fixed
     else:
-        given = np.asarray(fixed, dtype=np.float64)
+        given = np.array([_number(value, "a fixed value") for value in np.ravel(np.asarray(fixed, dtype=object))])
         if given.size not in (1, size):
             raise InputError(
                 f"fixed must be one number, a table of names or {size} numbers, found {given.size} of them."

@@ -141,7 +141,8 @@ class Study:
         schedule = Schedule.from_settings(self.settings)
         with self._store.located():
             for _, metadata, _ in rows:
-                check_entries({"truth": []} | metadata, {"truth": is_names}, "what is known of a round")
+                known = {"truth": is_names} if isinstance(metadata, dict) and "truth" in metadata else {}
+                check_entries(metadata, known, "what is known of a round")
             rounds = [Round.from_dict(record) for record, _, _ in rows]
             request = None if asked is None else Request.from_dict(asked)
             check_history(rounds, request, schedule)

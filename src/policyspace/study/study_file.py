@@ -176,7 +176,7 @@ class StudyStore:
                 with self.located():
                     _check_study(connection)
                 yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a damaged text in the file
             reason = str(error).rstrip(".")
             raise InputError(f"{self.path}: cannot be used as a study ({reason}): check the file.") from error
 

@@ -70,7 +70,7 @@ def parse_configuration(text: str | Path) -> dict[str, Any]:
         if name in given:
             raise InputError(f"the configuration sets '{name}' twice: give one value.")
         try:
-            given[name] = parse_json(value)
+            given[name] = parse_json(value, finite=False)
         except InputError as error:
             raise InputError(
                 f"the configuration's '{name}' must be a number or [numbers], found '{value:.60}'."
