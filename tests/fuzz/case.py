@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import gc
 import hashlib
 import io
@@ -14,6 +15,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import typer.main
+
+# Reading the signatures of all commands takes most of the time of a small input: once is enough in one process.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 FOUND = Path(__file__).parent / "found"
 MOST_SECONDS = 10

@@ -113,10 +113,10 @@ def _column(rng: random.Random, n: int) -> Any:
 
     kinds: list[Any] = [
         pa.int8(), pa.uint64(), pa.int64(), pa.float16(), pa.float32(), pa.bool_(), pa.string(), pa.large_string(),
-        pa.binary(), pa.date32(), pa.time64("us"), pa.timestamp("ns"), pa.timestamp("s", "UTC"), pa.duration("ms"), pa.decimal128(38, 4),
-        pa.decimal256(70, 4), pa.list_(pa.int64()), pa.struct([("a", pa.float64())]), pa.map_(pa.string(), pa.int64()),
-        pa.null(), pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int8(), pa.float64()), pa.month_day_nano_interval(),
-        pa.list_(pa.float64(), 2), pa.string_view(), pa.binary(4),
+        pa.binary(), pa.date32(), pa.time64("us"), pa.timestamp("ns"), pa.timestamp("s", "UTC"), pa.duration("ms"),
+        pa.decimal128(38, 4), pa.decimal256(70, 4), pa.list_(pa.int64()), pa.struct([("a", pa.float64())]),
+        pa.map_(pa.string(), pa.int64()), pa.null(), pa.dictionary(pa.int8(), pa.string()), pa.string_view(),
+        pa.dictionary(pa.int8(), pa.float64()), pa.month_day_nano_interval(), pa.list_(pa.float64(), 2), pa.binary(4),
     ]  # fmt: skip
     kind = rng.choice(kinds)
     for values in ([rng.randrange(-3, 90) for _ in range(n)], [str(rng.randrange(4)) for _ in range(n)], [[1, 2]] * n,
