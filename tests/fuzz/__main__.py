@@ -50,12 +50,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--inputs", type=int, default=sys.maxsize, help="stop after so many, whatever the time")
     parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--only", help="the one command to kill")
     parser.add_argument("--seed", type=int, default=random.randrange(10**9))
     said = parser.parse_args()
     print(f"seed {said.seed}", flush=True)
     began = time.process_time()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        killed = kill_many(said.kills, said.seed)
+        killed = kill_many(said.kills, said.seed, said.only)
         counts, found = fuzz(said.seconds, said.inputs, said.seed, Path(folder))
     for name, count in sorted(counts.items()):
         print(f"{name:15} {count:8}")

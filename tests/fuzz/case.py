@@ -43,6 +43,7 @@ class Case:
 
     def keep(self, folder: Path = FOUND) -> Path:
         text = self.to_json()
+        folder.mkdir(exist_ok=True)
         path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
         path.write_text(text)
         return path

@@ -44,8 +44,8 @@ class Killed:
         return [f"{self.kills.total()} kills ({shown}), {len(self.wrong)} wrong", *self.wrong]
 
 
-def kill_many(count: int, seed: int) -> Killed:
-    """So many kills, shared out over all commands that write."""
+def kill_many(count: int, seed: int, only: str | None = None) -> Killed:
+    """So many kills, of one command or shared out over all that write."""
     rng, found = random.Random(seed), Killed()
     if not count:
         return found
@@ -55,14 +55,17 @@ def kill_many(count: int, seed: int) -> Killed:
         shared = Path(folder) / "shared"
         shared.mkdir()
         with chdir(shared):
-            if _wait(_forked(_make_study)) != 0:
+            if only in (None, "ask", "tell") and _wait(_forked(_make_study)) != 0:
                 raise RuntimeError(f"no study could be made: {Path('.out').read_text()[-800:]}")
         for name, work in _works(shared).items():
+            if only not in (None, name):
+                continue
+            share = 1.0 if only else work.share
             home = Path(folder) / name
             home.mkdir()
             with chdir(home):
                 _first(work)
-                while found.kills[name] < max(1, round(count * work.share)):
+                while found.kills[name] < max(1, round(count * share)):
                     _kill_once(name, work, rng, found)
     return found
 
@@ -101,7 +104,7 @@ def _make_study() -> None:
     from policyspace import Study, write
 
     seen = Study.open(STUDY)
-    made = Study.create("s.sqlite", "gridworld", design="uniform")
+    made = Study.create("s.sqlite", seen.settings["world"], design="uniform")
     made.tell(seen.demonstrations(0))
     write(seen.demonstrations(1), "new.csv")
 

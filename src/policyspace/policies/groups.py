@@ -20,6 +20,9 @@ Groups = Literal["feature", "parameter"] | Mapping[str, Sequence[str]]
 Members = Mapping[str, list[int]]
 """Which parameters a name stands for."""
 
+LARGEST_FIXED = 1e60
+"""Of a fixed value, so that squares of what it is multiplied with do not overflow."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -164,6 +167,8 @@ def _fixed_values(fixed: Any, members: Members, size: int) -> np.ndarray:
         values[:] = given.ravel()
     if not np.isfinite(values).all():
         raise InputError("fixed values must be finite numbers, found NaN or infinity: correct them.")
+    if np.abs(values).max(initial=0.0) > LARGEST_FIXED:
+        raise InputError(f"fixed values must be at most {LARGEST_FIXED:g} in size, found a larger one: correct it.")
     return values
 
 
