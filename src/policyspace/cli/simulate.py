@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyspace.data.limits import check_limit, check_seed
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ def simulate(
     from rich.console import Console
 
     from policyspace.worlds import make_world
+    from policyspace.worlds.confmdp import check_simulated
 
     place = make_world(world)
     check_seed(seed)
-    size = 8 * episodes * place.horizon * (len(place.feature_names) + 3)
-    check_limit("MAX_SIMULATED_BYTES", size, "the bytes of all simulated steps")
+    check_simulated(place, episodes)
     target = Path(f"{world}.parquet") if out is None else out
     _check_targets(target, save_agent, render)
     from policyspace.policies.jax_setup import jax
