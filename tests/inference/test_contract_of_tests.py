@@ -38,7 +38,7 @@ FAMILIES = {
     "Gaussian network": (amounts, lambda d: GaussianNetwork(d.names, d.action_names, (2,), 0.16)),
     "Boltzmann network": (labels, lambda d: BoltzmannNetwork(d.names, d.action_names, (2,))),
 }
-REFUSED = {("mixture", family) for family in FAMILIES if "network" in family}
+REFUSED = {(test, family) for test in ("mixture", "robust") for family in FAMILIES if "network" in family}
 REFUSED |= {("firth", family) for family in FAMILIES if family != "Boltzmann"}
 
 

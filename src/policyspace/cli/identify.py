@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli import options, screen
+from policyspace.cli.running import running, waiting
 from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
 
@@ -32,7 +33,7 @@ Test = Annotated[
     typer.Option(
         "--test",
         help="What decides; by default Wilks' theorem, or the assumption-lean test where the data contradict the policy.",
-        metavar="auto|wilks|firth|lean|bootstrap|universal|eprocess|mixture",
+        metavar="auto|wilks|firth|lean|robust|bootstrap|universal|eprocess|mixture",
     ),
 ]
 DependenceName = Annotated[
@@ -55,12 +56,19 @@ Wait = Annotated[
 Budget = Annotated[
     int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", help="With --follow: all actions that may come, the reference last.", metavar="NAME[,NAME…]"
+    ),
+]
 Firth = Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")]
 Plot = Annotated[
     Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
 ]
 
 
+@running
 @options.with_source
 def identify(
     source: options.Source,
@@ -74,67 +82,76 @@ def identify(
     follow: Follow = False,
     wait: Wait = None,
     budget: Budget = None,
+    labels: Labels = None,
     firth: Firth = False,
     json: options.JsonOut = None,
     plot: Plot = None,
+    report: options.Report = None,
 ) -> None:
     """Say which features the agent uses, or which parameters it controls, from a file of states and actions.
 
     A file written by policyspace knows the roles of its columns and needs no options.
     """
     check_seed(seed)
-    options.check_targets(plot, json)
+    options.check_targets(plot, json, source.inputs, report=report)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
-    others |= {"--json": json is not None, "--plot": plot is not None}
-    _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
+    others |= {"--json": json is not None, "--plot": plot is not None, "--report": report is not None}
+    _check_follow(follow, wait, budget, labels, [option for option, given in others.items() if given])
     if follow:
         from policyspace.cli.follow import show_stream
 
-        show_stream(source, significance, budget, wait)
+        show_stream(source, significance, budget, wait, options.split(labels))
         return
     from policyspace.identification import identify as answer
 
-    result = answer(
-        source.read(),
-        policy=source.spec,
-        rule=rule,  # type: ignore[arg-type]
-        significance=significance,
-        correction=correction,  # type: ignore[arg-type]
-        paper_rule=paper_rule,
-        firth=firth,
-        test=test,  # type: ignore[arg-type]
-        seed=seed,
-        dependence=dependence,  # type: ignore[arg-type]
-    )
+    with waiting("testing"):
+        result = answer(
+            source.read(),
+            policy=source.spec,
+            rule=rule,  # type: ignore[arg-type]
+            significance=significance,
+            correction=correction,  # type: ignore[arg-type]
+            paper_rule=paper_rule,
+            firth=firth,
+            test=test,  # type: ignore[arg-type]
+            seed=seed,
+            dependence=dependence,  # type: ignore[arg-type]
+        )
+    _save(result, plot, report, json)
+    if json != "-":
+        show(result)
+        screen.show_saved([plot, report, json])
+
+
+def _save(result: "Identification", plot: Path | None, report: Path | None, json: str | None) -> None:
+    """Whatever files were asked for."""
     if plot is not None:
         from policyspace.report.evidence_picture import plot_evidence
 
         plot_evidence(result, plot)
+    if report is not None:
+        options.write_report(result, report)
     if json is not None:
         options.write_json(result.to_json(), json)
-    if json != "-":
-        show(result)
-        for path in [plot, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
 
 
-def _check_follow(follow: bool, wait: float | None, budget: int | None, others: list[str]) -> None:
+def _check_follow(
+    follow: bool, wait: float | None, budget: int | None, labels: list[str] | None, others: list[str]
+) -> None:
     """What following a file takes, and what only a whole file does: nothing that was asked for is left out silently."""
     if follow and others:
         raise InputError(f"--follow has a test of its own and prints as it goes, found {others[0]} too: leave one out.")
-    for option, value in {"--wait": wait, "--budget": budget}.items():
-        if value is not None and not follow:
+    for option, given in {"--wait": wait, "--budget": budget, "--labels": labels}.items():
+        if given is not None and not follow:
             raise InputError(f"{option} belongs to --follow, found it alone: add --follow, or leave it out.")
+    for option, value in {"--wait": wait, "--budget": budget}.items():
         if value is not None and not value > 0:
             raise InputError(f"{option} must be more than 0, found {value}.")
 
 
 def show(result: "Identification") -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
-    from policyspace.cli import screen
-
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
     styles = [colours[test.verdict] for test in result.tests]
     screen.show(result.sentence, result.table(), result.notes(), result.columns()[1:5], styles)

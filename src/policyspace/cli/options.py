@@ -3,7 +3,7 @@
 import csv
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.running import typed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
     from policyspace.policies.spec import PolicySpec
+    from policyspace.shown import Shown
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Logged states and actions: a CSV, Parquet, Arrow/Feather or NPZ file, D4RL's HDF5, a folder of LeRobot, the "
+        "folder or id of a Minari dataset.",
+        metavar="SOURCE",
+    ),
+]
 Actions = Annotated[
     list[str] | None,
     typer.Option("--actions", "--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
@@ -94,6 +103,12 @@ JsonOut = Annotated[
     str | None,
     typer.Option("--json", help="Write the answer as JSON to a file, or to the screen ('-').", metavar="FILE|-"),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Save a page that holds all of it, for any browser: one file, no network.", metavar="FILE.html"
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -133,6 +148,11 @@ class Source:
             fixed=fixed or None,
             intercept=False if self.no_intercept else None,
         )
+
+    @property
+    def inputs(self) -> tuple[Path | str | None, ...]:
+        """What is read, as far as it is files."""
+        return self.file, self.groups, self.covariance
 
     def read(self) -> "Demonstrations":
         """What the file holds now."""
@@ -261,23 +281,54 @@ def _matrix(text: str) -> Any:
         raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
 
 
-def check_targets(picture: Path | None, json_target: str | None) -> None:
+def check_targets(
+    picture: Path | None,
+    json_target: str | None,
+    inputs: Iterable[str | Path | None] = (),
+    out: Path | None = None,
+    report: Path | None = None,
+) -> None:
     """Say before the work that its results could not be saved."""
+    from policyspace.data import whole_file
+
     if picture is not None:
         from policyspace.report.style import format_of
 
         format_of(picture)
-    for target in (picture, None if json_target == "-" else json_target):
-        if target is not None and not Path(target).resolve().parent.is_dir():
-            raise InputError(f"{target}: there is no folder '{Path(target).parent}': make it first, or name another.")
+    if report is not None:
+        from policyspace.report.page import page_path
+
+        page_path(report)
+    whole_file.check_targets([picture, None if json_target == "-" else json_target, out, report], inputs)
+
+
+def check_file(path: Path, suffixes: Sequence[str] = (), inputs: Iterable[str | Path | None] = ()) -> None:
+    """Say before the work that this file could not be written."""
+    if suffixes and not path.name.lower().endswith(tuple(suffixes)):
+        raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
+    from policyspace.data import whole_file
+
+    whole_file.check_targets([path], inputs)
 
 
 def write_json(text: str, target: str) -> None:
     """To the screen for '-', otherwise to a file that appears whole or not at all."""
+    from policyspace.cli.screen import show_json
+
     if target == "-":
-        typer.echo(text)
+        show_json(text)
         return
     from policyspace.data.whole_file import replacing
+    from policyspace.printable import safe_json
 
     with replacing(target) as out:
-        out.write((text + "\n").encode())
+        out.write((safe_json(text) + "\n").encode())
+
+
+def write_report(result: "Shown", target: Path) -> None:
+    """Save the page of an answer, with the command that makes it again."""
+    from copy import copy
+
+    said = copy(result)
+    object.__setattr__(said, "made_by", typed())
+    said.report(target)

@@ -10,7 +10,8 @@ from policyspace.configuration.schedule import Schedule
 from policyspace.errors import InputError
 
 FOLLOWED = {"group", "log_e", "highest", "decided_at", "e_value"}
-"""What is followed of a unit over all rounds."""
+COMBINED = {"group", "log_evidence", "combined_p_value"}
+"""What is kept of a unit over all rounds: e-values, or p-values."""
 
 
 def check_history(rounds: Sequence[Round], request: Request | None, schedule: Schedule) -> None:
@@ -25,7 +26,8 @@ def check_history(rounds: Sequence[Round], request: Request | None, schedule: Sc
             )
         _check_units({*found.asked_for, *found.newly_selected, *found.selected, *found.undecided}, units)
         rows = {row["group"]: row for row in found.tests}
-        if schedule.sequential and not (units <= rows.keys() and all(rows[unit].keys() >= FOLLOWED for unit in units)):
+        followed = FOLLOWED if schedule.sequential else COMBINED if schedule.combined else {}
+        if followed and not (units <= rows.keys() and all(rows[unit].keys() >= followed for unit in units)):
             raise InputError(f"round {number} must have evidence for every unit, found less: the file is damaged.")
     if request is not None:
         _check_units(set(request.asked_for), units)
@@ -67,10 +69,13 @@ class Status:
 
     @property
     def evidence(self) -> dict[str, float] | None:
-        """E of every unit now, where it is followed."""
-        if not self.schedule.sequential or not self.rounds:
+        """E of every unit now, where e-values are followed; 1/p of all rounds together, where p-values are."""
+        if not self.rounds or not (self.schedule.sequential or self.schedule.combined):
             return None
-        return {row["group"]: row["e_value"] for row in self.rounds[-1].tests}
+        rows = self.rounds[-1].tests
+        if self.schedule.sequential:
+            return {row["group"]: row["e_value"] for row in rows}
+        return {row["group"]: 1.0 / row["combined_p_value"] for row in rows}
 
     @property
     def total_episodes(self) -> int:

@@ -67,7 +67,8 @@ def is_test(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and is_text(value.get("group"))
-        and all(is_number(value[name]) for name in ("log_e", "highest") if name in value)
+        and all(is_number(value[name]) for name in ("log_e", "highest", "log_evidence") if name in value)
+        and all(is_number(value[name]) and value[name] > 0 for name in ("combined_p_value",) if name in value)
         and all(or_nothing(is_number)(value[name]) for name in ("e_value", "decided_at") if name in value)
     )
 

@@ -27,6 +27,7 @@ class Columns:
     subjects: str | None = None
     categorical: str | Sequence[str] | None = None
     missing: Missing = "error"
+    recorded: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for word in ("episodes", "weights", "subjects"):
@@ -69,10 +70,10 @@ def choose(table: Table, columns: Columns, texts: bool = True) -> Choice:
     actions, categorical = listed(columns.actions), list(dict.fromkeys(listed(columns.categorical)))
     if not actions:
         raise InputError("the action needs at least one column, found none.")
-    taken = [*actions, *columns.others]
+    taken = [*actions, *columns.others, *columns.recorded]
     table.only([*taken, *categorical])
     features, left_out = chosen_features(table, columns.features, taken)
-    used = [*taken, *features]
+    used = [*actions, *columns.others, *features]
     if (twice := repeated(used)) is not None:
         raise InputError(f"every column has one role, found '{twice}' in two: name it once.")
     for name in categorical:
@@ -128,6 +129,10 @@ def _matched(table: Table, wanted: list[str], taken: Sequence[str]) -> list[str]
         if not matching:
             near = nearest(name.strip("*?[]"), columns)
             raise InputError(f"no column matches the pattern '{name}': {near}")
+        if set(matching) <= set(taken):
+            raise InputError(
+                f"the pattern '{name}' matches only '{matching[0]}' and its like, which have another role: name them."
+            )
         known = {*found, *taken, *wanted}
         found += [column for column in matching if column not in known]
     return found

@@ -20,7 +20,7 @@ _QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'")
 _LONG_KEY = re.compile(rf"(?:[\w\-]+[ \t]*\.[ \t]*){{{MOST_KEY_PARTS}}}")
 
 
-def size_of(path: str | Path) -> int:
+def size_of(path: str | Path, folder: str = "a folder") -> int:
     """Bytes of a file that is there, regular and not empty; a FIFO or a device would never end."""
     try:
         found = Path(path).stat()
@@ -29,7 +29,7 @@ def size_of(path: str | Path) -> int:
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read ({getattr(error, 'strerror', None) or error}): check the path.") from error
     if stat.S_ISDIR(found.st_mode):
-        raise InputError("expected a file, found a folder: name one file in it.")
+        raise InputError(f"expected a file, found {folder}: name one file in it.")
     if not stat.S_ISREG(found.st_mode):
         raise InputError("expected a regular file, found a pipe, a socket or a device: save it as a file first.")
     return found.st_size

@@ -1,4 +1,4 @@
-"""Files in, demonstrations out, and back: CSV, Parquet, Arrow and NPZ, never pickled.
+"""Files in, demonstrations out, and back: CSV, Parquet, Arrow and NPZ, never pickled; other sources by their connector.
 
 A file written here carries the roles of its columns, so that `read(path)` returns exactly what `write` was given.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from policyspace.data.column_choice import Columns
 from policyspace.data.columns import Table
+from policyspace.data.connectors import load
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.input_files import lines_of, open_file, size_of
 from policyspace.data.limits import check_limit, check_unpacked
@@ -36,7 +37,7 @@ SUFFIXES = (*SEPARATORS, *PARQUET, *ARROW, ".npz")
 
 @one_vocabulary
 def read(
-    path: str | Path,
+    source: Any,
     actions: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
     episodes: str | None = None,
@@ -47,22 +48,21 @@ def read(
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
 ) -> Demonstrations:
-    """Demonstrations from a file, by its suffix; a file written by `write` needs no other argument.
+    """Demonstrations from a file, by its suffix, or as another tool keeps them: most need no other argument.
 
-    What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come before what the file says.
+    `source` is a file, a Minari dataset (object, folder or id), an HDF5 file of D4RL, a folder of LeRobot, a list of
+    episodes (observations, actions), imitation's trajectories, a dict of arrays, a batch of RLlib, a buffer of
+    stable-baselines3, or a table. What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come
+    before what the source says.
     """
-    path = Path(path)
     try:
-        size = size_of(path)
-        suffix = _suffix(path)
-        if not size:
-            raise InputError("the file is empty: write it again.")
-        with _translated(f"a readable {suffix} file"):
-            frame, roles = _stored(path, suffix)
+        frame, roles = _found_in(source)
         columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
         return assemble(frame, roles, columns, discrete, reference)
     except InputError as error:
-        raise _located(path, error) from error
+        if not isinstance(source, str | Path):
+            raise
+        raise _located(Path(source), error) from error
 
 
 def write(demonstrations: Demonstrations, path: str | Path) -> None:
@@ -80,6 +80,23 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
                 _write_arrow(to_frame(demonstrations, roles), roles, file, suffix)
     except InputError as error:
         raise _located(path, error) from error
+
+
+def _found_in(source: Any) -> Stored:
+    """The table in a source, and what the source says about it."""
+    if not isinstance(source, str | Path):
+        return load(source) or (Table.of(source).frame, None)
+    path = Path(source)
+    with _translated("a source that can be read"):
+        stored = load(source)
+    if stored is not None:
+        return stored
+    size = size_of(path, "a folder of neither Minari nor LeRobot")
+    suffix = _suffix(path)
+    if not size:
+        raise InputError("the file is empty: write it again.")
+    with _translated(f"a readable {suffix} file"):
+        return _stored(path, suffix)
 
 
 def _located(path: Path, error: InputError) -> InputError:

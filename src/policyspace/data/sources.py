@@ -1,4 +1,4 @@
-"""Whatever a user calls data, as demonstrations: arrays, a table, a file, or demonstrations that are ready."""
+"""Whatever a user calls data, as demonstrations: arrays, a table, a file, what a tool keeps, or ready demonstrations."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from policyspace.data.column_choice import Choice, chosen_features, episode_warnings
 from policyspace.data.columns import Table
+from policyspace.data.connectors import recognised
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.missing import Missing, complete
 from policyspace.data.readers import read
@@ -40,11 +41,12 @@ def demonstrations_of(
                     "arrays or the file instead of the demonstrations."
                 )
         return data if reference is None else data.with_reference(reference)
+    named = actions is None or is_names(actions)
     words: dict[str, Any] = said | {"discrete": discrete, "reference": reference}
-    if isinstance(data, str | Path):
+    if isinstance(data, str | Path) or (named and recognised(data)):
         return read(data, actions, features, categorical=categorical, missing=missing, **words)
     table = hasattr(data, "columns")
-    if table and actions is not None and is_names(actions):
+    if table and actions is not None and named:
         return Demonstrations.from_frame(data, actions, features, categorical=categorical, missing=missing, **words)
     if actions is None:
         raise InputError("the actions are missing: give an array of actions, or the name of the action column.")

@@ -15,6 +15,9 @@ from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.rules import Verdicts
 from policyspace.policies import PolicySpace
 
+FEWEST_CLIPPED = 20
+"""Rows below which one of them is more than a twentieth, and tells nothing about a bound."""
+
 
 def answer_of(
     data: Demonstrations,
@@ -27,7 +30,7 @@ def answer_of(
     """The answer that a rule's verdicts amount to, with every number behind it."""
     space = likelihood.space
     feedback = check.feedback(space, verdicts.adjusted, settings["significance"])
-    assumptions = [*check.assumptions, feedback, *decider.own_assumptions()]
+    assumptions = [*check.assumptions, feedback, *_of_rows(data, decider), *decider.own_assumptions()]
     settings = settings | _settings_of(decider, verdicts, likelihood)
     everywhere, undecided, named = _named_verdicts(space, verdicts, settings["significance"])
     promise = promise_of(decider, assumptions, settings)
@@ -42,7 +45,7 @@ def answer_of(
             data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
         ),
         fit=likelihood.full,
-        num_pairs=data.num_pairs,
+        num_pairs=data.counted_pairs,
         num_parameters=space.num_parameters,
         num_episodes=data.num_episodes,
         identifiable=likelihood.identifiable,
@@ -58,6 +61,23 @@ def answer_of(
         dependence=decider.dependence,
         left_out=[str(name) for name in data.metadata.get("left_out", ())],
     )
+
+
+def _of_rows(data: Demonstrations, decider: SupportTest) -> list[Assumption]:
+    """What is said about the rows themselves and may be more than a test can take: subjects, and sampling weights."""
+    found = []
+    if data.subjects is not None and len(np.unique(data.subjects)) < data.num_pairs:
+        words = (
+            f"rows of one subject belong together, and the test '{decider.name}' takes rows as independent: the tests "
+            "'lean' and 'robust' take subjects"
+        )
+        found.append(Assumption("rows are their own subjects", False, None, words))
+    if data.sampling_weights:
+        words = (
+            f"λ of sampling weights has no known law, which the test '{decider.name}' needs: the test 'robust' does not"
+        )
+        found.append(Assumption("weights are counts", False, None, words))
+    return found
 
 
 def promise_of(decider: SupportTest, assumptions: list[Assumption], settings: dict[str, Any]) -> str | None:
@@ -182,7 +202,8 @@ def _warnings(
     settings: dict[str, Any],
 ) -> list[str]:
     diverging = likelihood.diverging
-    warnings = [str(warning) for warning in data.metadata.get("warnings", ())]
+    told = [data.metadata.get(word) for word in ("warnings", "cautions")]  # of reading the data, of recording them
+    warnings = [str(warning) for listed in told if isinstance(listed, list | tuple) for warning in listed]
     warnings += [str(dependence) for dependence in related]
     if settings["test"] != "lean" or not space.num_parameters:  # fits by which nothing was decided need no remarks
         warnings += likelihood.remarks()
@@ -225,7 +246,7 @@ def _piled_up(data: Demonstrations) -> list[str]:
     for name, column in zip(data.action_names, data.actions.T, strict=True):
         for bound, where in ((column.min(), "smallest"), (column.max(), "largest")):
             share = float((column == bound).mean())
-            if share > 0.05 and len(np.unique(column)) > 10:
+            if len(column) >= FEWEST_CLIPPED and share > 0.05 and len(np.unique(column)) > 10:
                 found.append(
                     f"{share:.0%} of '{name}' equal its {where} value {bound:g}: actions that are clipped at a bound break "
                     "the Gaussian likelihood; log them before they are clipped."

@@ -81,6 +81,13 @@ class PolicySpace(ABC):
         """The same space, with its covariance as estimated where it must be known and is not."""
         return self
 
+    def acting(self, theta: np.ndarray, data: Demonstrations | str) -> "PolicySpace":
+        """The same space able to draw actions: an unknown covariance is the one that θ leaves in the data."""
+        return self
+
+    guess: bool = (
+        False  # whether the agent may well be outside of the space: then data are checked before they are tested
+    )
     linear: bool = False  # whether θ are weights of the features, which data determine one by one
     many_peaks: bool = False  # whether the likelihood has many: then λ has no χ² law, and a fit takes seconds
 
@@ -152,6 +159,12 @@ class PolicySpace(ABC):
         declared = set(names)
         space = copy.copy(self)
         space.groups = tuple(replace(g, always=g.always or g.name in declared) for g in self.groups)
+        return space
+
+    def as_guess(self) -> Self:
+        """The same space as a guess: nobody knows that the agent is one of it."""
+        space = copy.copy(self)
+        space.guess = True
         return space
 
     def smaller(self, features: Sequence[str], actions: Sequence[str], always: Sequence[str]) -> "PolicySpace | None":
