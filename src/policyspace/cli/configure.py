@@ -14,6 +14,7 @@ from policyspace.cli.environments import ActorOptions, EnvironmentOptions
 from policyspace.cli.rounds import Design, RoundOptions, Seed, show_plan, show_round
 from policyspace.cli.running import one_by_one, running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def configure(
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import default_design, design_for, load_world
 
+    check_seed(seed)
     _check_one_world(world, environment, actor, simulated)
     playable = environment.world()
     place: Any = playable or load_world(str(world))
