@@ -102,7 +102,27 @@ def a_cart_pole_in_wind():
     return {}
 
 
+def trips_wide_and_long():
+    """Choices among three modes, as one row a choice and as one row an alternative; the car is not always there."""
+    rng = np.random.default_rng(3)
+    n, modes = 400, ("bus", "car", "train")
+    values = {"cost": rng.gamma(4, 1, (n, 3)).round(2), "minutes": rng.gamma(6, 5, (n, 3)).round()}
+    values |= {"seats": rng.integers(0, 5, (n, 3)), "there": np.ones((n, 3), dtype=int)}
+    values["there"][:, 1] = rng.random(n) < 0.8
+    utility = np.array([0, 0.5, 0.2]) - 0.6 * values["cost"] - 0.07 * values["minutes"] + rng.gumbel(size=(n, 3))
+    chosen = np.where(values["there"], utility, -np.inf).argmax(axis=1)
+    trips = {"mode": np.array(modes)[chosen], "income": rng.normal(3, 1, n).round(1)}
+    trips |= {f"{name}_{mode}": v[:, j] for name, v in values.items() for j, mode in enumerate(modes)}
+    polars.DataFrame(trips).write_csv("trips.csv")
+    row, alternative = np.nonzero(values["there"])
+    table = {"trip": row, "mode": np.array(modes)[alternative], "chosen": (alternative == chosen[row]).astype(int)}
+    table |= {name: values[name][row, alternative] for name in ("cost", "minutes", "seats")}
+    polars.DataFrame(table | {"income": trips["income"][row]}).write_csv("long.csv")
+    return {}
+
+
 FILES = {
+    "choices.md": trips_wide_and_long,
     "command-line.md": files_of_the_command_line,
     "configure-any-environment.md": a_cart_pole_in_wind,
 }

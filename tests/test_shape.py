@@ -11,7 +11,7 @@ TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) f
 FAMILIES = {
     "GaussianLinear", "BoltzmannLinear", "GaussianNetwork", "BoltzmannNetwork", "Network", "CustomPolicy", "AnyPolicy",
     "ExponentialFamily", "GaussianLikelihood", "BoltzmannLikelihood", "NetworkLikelihood", "FirthLikelihood",
-    "CustomLikelihood", "LinearLikelihood", "GaussianRows", "BoltzmannRows",
+    "CustomLikelihood", "LinearLikelihood", "ChoiceLinear", "ChoiceLikelihood", "GaussianRows", "BoltzmannRows",
 }  # fmt: skip
 ASKED = {
     ("fits/firth.py", "BoltzmannLikelihood"),  # the penalty is of this family alone, and says so

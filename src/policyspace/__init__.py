@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from policyspace.answer import GroupTest, Identification
     from policyspace.configuration import configure
+    from policyspace.data.alternatives import LongTable
     from policyspace.data.demonstrations import Demonstrations
     from policyspace.data.readers import read, write
     from policyspace.errors import InputError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from policyspace.inference.glr import Test, likelihood_ratio
     from policyspace.planning import plan, profile_intervals
     from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
+    from policyspace.policies.choice_linear import ChoiceLinear
     from policyspace.policies.custom import CustomPolicy
     from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
     from policyspace.policies.spec import PolicySpec
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Demonstrations": "data.demonstrations",
+    "LongTable": "data.alternatives",
     "read": "data.readers",
     "write": "data.readers",
     "PolicySpace": "policies",
     "PolicySpec": "policies.spec",
     "GaussianLinear": "policies",
     "BoltzmannLinear": "policies",
+    "ChoiceLinear": "policies.choice_linear",
     "GaussianNetwork": "policies.network",
     "BoltzmannNetwork": "policies.network",
     "CustomPolicy": "policies.custom",
@@ -75,6 +79,7 @@ _MODULES = ("configuration", "planning", "policies", "sklearn", "theory", "world
 __all__ = [
     "BoltzmannLinear",
     "BoltzmannNetwork",
+    "ChoiceLinear",
     "ConfMDP",
     "CustomPolicy",
     "Demonstrations",
@@ -85,6 +90,7 @@ __all__ = [
     "GymnasiumWorld",
     "Identification",
     "InputError",
+    "LongTable",
     "PolicySpace",
     "PolicySpec",
     "Study",

@@ -115,7 +115,7 @@ def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Pol
     said: dict[str, Any] = dict(source)
     columns = {word: said.pop(word) for word in COLUMN_WORDS if word in said}
     spec = PolicySpec(**said)
-    pairs = demonstrations_of(data, actions, **columns, discrete=spec.discrete)
+    pairs = demonstrations_of(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
     space = spec.bind(pairs).with_noise(
         lambda network: residual_covariance(
             network.feature_names, network.action_names, network.hidden, pairs.features, pairs.actions

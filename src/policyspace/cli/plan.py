@@ -7,6 +7,7 @@ import typer
 
 from policyspace.cli import options, screen
 from policyspace.cli.running import running, waiting
+from policyspace.errors import InputError
 
 
 @running
@@ -53,7 +54,11 @@ def plan(
         from policyspace.report.power_picture import plot_power
         from policyspace.theory import assess_likelihood
 
-        plot_power(result, assess_likelihood(likelihood, demonstrations, significance).setting, plot)
+        try:
+            setting = assess_likelihood(likelihood, demonstrations, significance).setting
+        except InputError:  # the theory has no bounds for this policy, the plan has its numbers all the same
+            setting = None
+        plot_power(result, setting, plot)
     if report is not None:
         options.write_report(result, report)
     if json is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, final
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.bookkeeping import is_bookkeeping, looks_like_episodes
 from policyspace.data.columns import Table
 from policyspace.data.missing import Missing, complete
@@ -27,6 +28,7 @@ class Columns:
     categorical: str | Sequence[str] | None = None
     missing: Missing = "error"
     recorded: Sequence[str] = ()
+    choices: Choices | None = None
 
     def __post_init__(self) -> None:
         for word in ("episodes", "weights", "subjects"):

@@ -226,12 +226,12 @@ class Demonstrations:
         `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
         `recorded` names columns that are kept beside the pairs.
         """
-        from policyspace.data.column_choice import Columns, choose
+        from policyspace.data.column_choice import Columns, choose, listed
         from policyspace.data.columns import Table
 
         columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, recorded)
         choice = choose(Table.of(frame), columns)
-        table, chosen = choice.table, [actions] if isinstance(actions, str) else list(actions)
+        table, chosen = choice.table, listed(actions)
         values, names, blocks = table.features(choice.features)
         return cls.from_arrays(
             values,

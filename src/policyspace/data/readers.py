@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.column_choice import Columns
 from policyspace.data.columns import Table
 from policyspace.data.connectors import load
@@ -45,6 +46,7 @@ def read(
     subjects: str | None = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
 ) -> Demonstrations:
     """Demonstrations from a file, by its suffix, or as another tool keeps them: most need no other argument.
 
@@ -55,7 +57,7 @@ def read(
     """
     try:
         frame, roles = _found_in(source)
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, choices=choices)
         return assemble(frame, roles, columns, discrete, reference)
     except InputError as error:
         if not isinstance(source, str | Path):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from policyspace.data.choice_tables import choice_demonstrations
 from policyspace.data.column_choice import FROM_READING, Columns, choose, listed
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
@@ -120,7 +121,8 @@ def assemble(
     reference: Any = None,
 ) -> Demonstrations:
     """Demonstrations from a table and what its file says about it; what the caller says comes first."""
-    if roles is None and columns.actions is None:
+    long = columns.choices is not None and columns.choices.long is not None
+    if roles is None and columns.actions is None and not long:
         names = ", ".join(f"'{name}'" for name in frame.columns)
         raise InputError(f"say which column is the action, with actions= or --actions; the columns are {names}.")
     if roles is not None and not roles.action and columns.actions is None:
@@ -130,7 +132,7 @@ def assemble(
             f"every step has several choices, of which one is tested at a time: name one of {names} with actions= or "
             "--actions."
         )
-    if roles is None:
+    if roles is None or columns.choices is not None:
         return _by_name(frame, columns, discrete, reference, {})
     given = columns.named
     known = {"episodes": roles.episode, "weights": roles.weight, "subjects": roles.subject}
@@ -154,7 +156,9 @@ def assemble(
 def _by_name(
     frame: "polars.DataFrame", columns: Columns, discrete: bool | None, reference: Any, metadata: Mapping[str, Any]
 ) -> Demonstrations:
-    said: dict[str, Any] = dict(vars(columns))
+    if columns.choices is not None:
+        return choice_demonstrations(Table(frame), columns, metadata, reference)
+    said: dict[str, Any] = {word: value for word, value in vars(columns).items() if word != "choices"}
     return Demonstrations.from_frame(frame, **said, discrete=discrete, reference=reference, metadata=metadata)
 
 

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from policyspace.data.column_choice import Choice, chosen_features, episode_warnings
+from policyspace.data.alternatives import Choices
+from policyspace.data.choice_tables import choice_demonstrations
+from policyspace.data.column_choice import Choice, Columns, chosen_features, episode_warnings
 from policyspace.data.columns import Table
 from policyspace.data.connectors import recognised
 from policyspace.data.demonstrations import Demonstrations
@@ -25,6 +27,7 @@ def demonstrations_of(
     subjects: Any = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
 ) -> Demonstrations:
     """The pairs in `data`: of a table or a file the other arguments name the columns, beside an array they are arrays.
 
@@ -44,8 +47,11 @@ def demonstrations_of(
     named = actions is None or is_names(actions)
     words: dict[str, Any] = said | {"discrete": discrete, "reference": reference}
     if isinstance(data, str | Path) or (named and recognised(data)):
-        return read(data, actions, features, categorical=categorical, missing=missing, **words)
+        return read(data, actions, features, categorical=categorical, missing=missing, choices=choices, **words)
     table = hasattr(data, "columns")
+    if table and choices is not None:
+        columns = Columns(actions, features, **said, categorical=categorical, missing=missing, choices=choices)
+        return choice_demonstrations(Table.of(data), columns, {}, reference)
     if table and actions is not None and named:
         return Demonstrations.from_frame(data, actions, features, categorical=categorical, missing=missing, **words)
     if actions is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linear_groups, whole_columns
@@ -18,7 +19,7 @@ from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linea
 Array = Any  # a NumPy or a JAX array
 Key = Any  # a JAX key or a numpy.random.Generator
 
-RECORDED = ("hidden", "activation", "covariance", "intercept")
+RECORDED = ("hidden", "activation", "covariance", "intercept", "attributes", "available", "specific")
 """What a simulated file records about the policy of its agent."""
 
 
@@ -37,6 +38,7 @@ class PolicySpace(ABC):
     action_names: tuple[str, ...]  # labels, or the components of a continuous action
     _said: Mapping[str, Any] | None = None  # about a space that waits for its data
     _missing: str | None = None  # why some attributes are not there yet
+    choices: Choices | None = None  # which columns of a table are attributes of alternatives, where that was said
 
     if not TYPE_CHECKING:  # types are checked as if every attribute were there
 
