@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types calibrate bench docs release clean
+.PHONY: demo test lint types calibrate bench fuzz docs release clean
 
 demo: .venv/.installed
 	$(BIN)/policyspace demo
@@ -27,6 +27,12 @@ calibrate: .venv/.installed-dev
 # Ratios against statsmodels and scikit-learn, measured in the same run.
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks
+
+# Hostile input for a given time, then processes killed at random moments; what fails is kept in tests/fuzz/found.
+SECONDS ?= 600
+KILLS ?= 30
+fuzz: .venv/.installed-dev
+	nice $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --kills $(KILLS)
 
 # The pages as a site, served while you write; `make docs SITE=build` writes them into site/ instead.
 SITE ?= serve

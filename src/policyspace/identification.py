@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from policyspace.answer import Identification
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.limits import check_seed
 from policyspace.data.missing import Missing
 from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import one_vocabulary
@@ -93,6 +94,7 @@ def identify(
     what the data allow.
     """
     _check_settings(rule, significance, correction)
+    check_seed(seed)
     space, demonstrations = bound(
         data, actions, features=features, episodes=episodes, weights=weights, reference=reference, policy=policy,
         subjects=subjects, categorical=categorical, missing=missing,
@@ -214,7 +216,7 @@ def _fixed_by_penalty(test: str, firth: bool) -> str:
 def _check_settings(rule: str, significance: float, correction: str) -> None:
     if rule not in RULES:
         raise InputError(f"the rule must be 'simplified' or 'combinatorial', found '{rule}': {nearest(rule, RULES)}")
-    if correction not in CORRECTIONS:
+    if not isinstance(correction, str) or correction not in CORRECTIONS:
         raise InputError(f"unknown correction '{correction}': {nearest(correction, CORRECTIONS)}")
     check_significance(significance)
 

@@ -102,7 +102,18 @@ def test_whoever_listens_hears_every_step():
 
 
 def test_every_long_command_can_be_quiet():
-    for command in ("identify", "plan", "theory", "simulate", "configure", "study ask", "study tell", "study status"):
+    for command in (
+        "identify",
+        "plan",
+        "theory",
+        "simulate",
+        "configure",
+        "watch",
+        "reproduce",
+        "study ask",
+        "study tell",
+        "study status",
+    ):
         done = subprocess.run([sys.executable, "-m", "policyspace", *command.split(), "--help"], capture_output=True)
         assert b"--quiet" in done.stdout, command
 

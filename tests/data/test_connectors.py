@@ -200,6 +200,17 @@ def test_a_configuration_that_never_varies_is_that_of_the_demonstrations(store):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_options_that_are_no_numbers_are_told(store):
+    dataset, _ = collected("words-v0", spaces.Discrete(2), [{"friction": 0.25, "floor": "ice"}] * 2)
+    data = read(dataset)
+    assert data.metadata["configuration"] == {"friction": 0.25}
+    assert data.metadata["cautions"] == [
+        "The reset options floor are no numbers, and are left out of the configuration."
+    ]
+    assert any("floor" in warning for warning in identify(data).warnings)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", [spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(2)])
 def test_of_several_choices_one_is_named(store, kind, monkeypatch, capfd):
     dataset, shown = collected("many-v0", kind, [None, None])

@@ -78,6 +78,18 @@ def test_a_person_tells_a_log(tmp_path):
         )
 
 
+def test_continuous_actions_and_a_budget(tmp_path):
+    """A controller of the pendulum that does not look at the cosine; the covariance of its noise is estimated."""
+    rng = np.random.default_rng(0)
+    study = Study.create(tmp_path / "a.sqlite", env="Pendulum-v1", parameters={"g": (5, 15), "m": (0.5, 2)}, budget=30)
+    assert study.settings["environment"]["ways"] == {"g": "keyword", "m": "attribute"}
+    while study.play(lambda seen: np.array([-seen[1] - 0.3 * seen[2] + 0.3 * rng.normal()], np.float32)) is not None:
+        pass
+    status = study.status()
+    assert set(status.selected) == {"observation[1]", "observation[2]"} and status.total_episodes == 30
+    assert len(status.rounds) > 1
+
+
 def test_the_file_keeps_how_the_configuration_travels(tmp_path):
     stored = make_study(tmp_path / "a.sqlite").settings["environment"]
     assert stored["ways"] == {"length": "attribute", "gravity": "attribute"}

@@ -14,6 +14,7 @@ from policyspace.cli.environments import ActorOptions, EnvironmentOptions
 from policyspace.cli.rounds import Design, RoundOptions, Seed, show_plan, show_round
 from policyspace.cli.running import one_by_one, running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ World = Annotated[
     typer.Argument(
         help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
     ),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR")
 ]
 
 
@@ -74,10 +78,7 @@ def configure(
     configuration: Start = None,
     design: Design = None,
     seed: Seed = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
-    ] = None,
+    out: Out = None,
     report: options.Report = None,
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
@@ -91,7 +92,7 @@ def configure(
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import default_design, design_for, load_world
 
-    options.check_targets(None, None, report=report)
+    check_seed(seed)
     _check_one_world(world, environment, actor, simulated)
     playable = environment.world()
     place: Any = playable or load_world(str(world))
@@ -109,12 +110,12 @@ def configure(
         truth = _truth(place, space, owned)
         observe = _observer(place, space, owned, simulated.learning_steps)
     settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
-    _check_folder(out, configuration)
+    _check_saving(out, report, configuration)
     diary = Diary(place, schedule, settings, truth, console, out)
-    run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
     diary.begin()
     if planned:
         show_plan(diary.console, place, space, schedule.budget)
+    run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
     try:
         for result in one_by_one(run, "choosing a configuration"):
             diary.enter(result)
@@ -230,18 +231,19 @@ def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> An
     return world.check_configuration({} if given is None else parse_configuration(given))
 
 
-def _check_folder(out: Path | None, configuration: str | None) -> None:
-    """Make the folder of the results, and say before the work if they could not be saved there."""
-    from policyspace.data.whole_file import check_targets, made_folder
-
-    if out is not None:
-        check_targets(targets(made_folder(out)), [configuration])
-
-
 def _save_report(run: "ConfiguredRun", report: Path | None) -> None:
     if report is not None:
         options.write_report(run, report)
         show_saved([report])
+
+
+def _check_saving(out: Path | None, report: Path | None, configuration: str | None) -> None:
+    """Make the folder of the results, and say before the work if they could not be saved there."""
+    from policyspace.data.whole_file import check_targets, made_folder
+
+    options.check_targets(None, None, report=report)
+    if out is not None:
+        check_targets(targets(made_folder(out)), [configuration])
 
 
 def targets(folder: Path) -> list[Path]:

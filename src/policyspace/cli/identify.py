@@ -7,6 +7,7 @@ import typer
 
 from policyspace.cli import options, screen
 from policyspace.cli.running import running, waiting
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,8 +92,7 @@ def identify(
 
     A file written by policyspace knows the roles of its columns and needs no options.
     """
-    if seed < 0:
-        raise InputError(f"--seed must be 0 or more, found {seed}.")
+    check_seed(seed)
     options.check_targets(plot, json, source.inputs, report=report)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}

@@ -3,7 +3,6 @@
 import csv
 import functools
 import inspect
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -320,14 +319,12 @@ def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
         raise InputError(
             f"--groups must be 'feature', 'parameter', for a network 'hidden' or 'output', or a TOML file, found '{text}'."
         )
-    import tomllib
+    from policyspace.data.input_files import read_toml
 
     try:
-        table = tomllib.loads(Path(text).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{text}: cannot be read ({error.strerror}): check the path given to --groups.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{text}: is not a valid TOML file ({error}): correct it.") from error
+        table = read_toml(text)
+    except InputError as error:
+        raise InputError(f"{text}: {error}") from error
     unknown = set(table) - {"groups", "always", "fixed"}
     groups, always, fixed = table.get("groups", "feature"), table.get("always", []), table.get("fixed", {})
     if unknown:
@@ -362,6 +359,9 @@ def _covariance(text: str | None) -> Any:
 def _matrix(text: str) -> Any:
     import numpy as np
 
+    from policyspace.data.input_files import parse_json, settings_text
+    from policyspace.data.npy import read_npy
+
     path = Path(text)
     try:
         if not path.is_file():
@@ -369,15 +369,15 @@ def _matrix(text: str) -> Any:
                 f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{text}', which is none."
             )
         if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        content = path.read_text(encoding="utf-8")
+            return read_npy(path)
+        content = settings_text(path)
         if path.suffix == ".json":
-            return np.asarray(json.loads(content))
+            return np.asarray(parse_json(content))
         rows = [line.replace(",", " ").split() for line in content.splitlines()]
         return np.array([[float(entry) for entry in row] for row in rows if row])
-    except InputError:
-        raise
-    except (OSError, ValueError, EOFError, RecursionError) as error:
+    except (OSError, ValueError, OverflowError) as error:
+        if str(error).startswith("--covariance"):
+            raise
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from policyspace.experiments.records import Cell, Store
     from policyspace.experiments.results import Results
 
+MOST_RUNS = 1_000_000
 LOG_WIDTH = 160
 """Of lines in a file, where no terminal says how wide they may be."""
 
@@ -27,7 +28,8 @@ LOG_WIDTH = 160
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all (default).", metavar="[NAME]…")] = None,
     runs: Annotated[
-        int | None, typer.Option("--runs", help="Runs of each setting; by default as many as the paper.", min=1)
+        int | None,
+        typer.Option("--runs", help="Runs of each setting; by default as many as the paper.", min=1, max=MOST_RUNS),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A miniature: every figure from few points and runs.")] = False,
     as_published: Annotated[

@@ -9,6 +9,7 @@ import typer
 from policyspace.cli.options import check_file
 from policyspace.cli.running import running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,8 +86,11 @@ def simulate(
     `policyspace identify FILE` then needs no options, and says which of its verdicts are right.
     """
     from policyspace.worlds import make_world
+    from policyspace.worlds.confmdp import check_simulated
 
     place = make_world(world)
+    check_seed(seed)
+    check_simulated(place, episodes)
     target = Path(f"{world}.parquet") if out is None else out
     _check_targets(target, save_agent, render, [agent, configuration])
     from policyspace.policies.jax_setup import jax

@@ -98,6 +98,7 @@ def create(
 
 
 @app.command()
+@running
 def plan(
     world: Annotated[
         str,
@@ -161,7 +162,7 @@ def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
     from policyspace.study import Study
 
     opened = Study.open(study, env=env)
-    with waiting("the agent learns and acts"):
+    with waiting("playing"):
         result = opened.play(**actor.actors())
     console, now = new_console(), opened.status()
     if result is not None:

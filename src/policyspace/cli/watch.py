@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyspace.cli import options
+from policyspace.cli.running import running, waiting
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
+from policyspace.progress import say_progress
 
 if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
@@ -35,6 +37,7 @@ Choice = Annotated[
 ]
 
 
+@running
 def watch(
     env: Annotated[
         str, typer.Argument(help="The id of a Gymnasium environment, such as CartPole-v1.", metavar="ENV_ID")
@@ -73,19 +76,9 @@ def _watched(
     env: str, agent: object, episodes: int, seed: int, features: list[str], actions: str | None, greedy: bool
 ) -> "Demonstrations":
     """Playing, with a bar on the screen of people."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     from policyspace.worlds.watching import watch as play
 
-    columns = (
-        TextColumn("playing"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} episodes"),
-        TimeRemainingColumn(),
-    )
-    screen = new_console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("playing", total=episodes)
+    with waiting("playing"):
         return play(
             env,
             agent,
@@ -94,14 +87,13 @@ def _watched(
             features=features or None,
             actions=actions,
             deterministic=greedy,
-            progress=lambda done, _: bar.update(task, completed=done),
+            progress=lambda done, total: say_progress("playing episodes", done, total),
         )
 
 
 def _tell(data: "Demonstrations", out: Path) -> None:
     """What was seen, and what to do with it."""
-    console = new_console()
-    total = int(data.num_episodes or 1)
+    console, total = new_console(), int(data.num_episodes or 1)
     say(
         console,
         f"{data.metadata['agent']} played {total} episodes of {data.metadata['environment']}: {data.num_pairs} pairs, "

@@ -83,7 +83,8 @@ def _columns(world: Configurable, space: PolicySpace) -> tuple[int, int]:
 
     A few episodes of an agent that does nothing but chance tell which; the constant is one of them.
     """
-    seen = world.simulate(space, space.fixed, world.check_configuration({}), jax.random.key(0), 8)
+    able = space.acting(space.fixed)
+    seen = world.simulate(able, space.fixed, world.check_configuration({}), jax.random.key(0), 8)
     features, mask = np.asarray(seen.features), np.asarray(seen.mask)[..., None]
     still = (~mask | (features == features[:, :1])).all(axis=(0, 1))
     constant = int(bool(getattr(space, "intercept", False)))  # networks have biases instead

@@ -19,8 +19,8 @@ from policyspace.data.arrays import (
     label_text,
 )
 from policyspace.data.missing import Missing
-from policyspace.data.vocabulary import one_vocabulary
-from policyspace.errors import InputError, nearest
+from policyspace.data.vocabulary import names_of, one_vocabulary
+from policyspace.errors import InputError, nearest, repeated
 
 MOST_COPIES = 1_000_000
 """Rows that whole-number weights may be written out to."""
@@ -190,7 +190,7 @@ class Demonstrations:
         made = cls(
             states,
             array,
-            (features,) if isinstance(features, str) else tuple(features or ()),
+            () if features is None else names_of(features, "features="),
             labels,
             episodes,
             weights,
@@ -256,8 +256,7 @@ def default_action_names(k: int) -> list[str]:
 
 def _names(given: Sequence[Any], what: str) -> tuple[str, ...]:
     names = tuple(str(name) for name in given)
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+    if (twice := repeated(names)) is not None:
         raise InputError(f"every {what} needs a name of its own, found '{twice}' twice: rename one.")
     return names
 

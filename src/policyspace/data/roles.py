@@ -11,6 +11,7 @@ from policyspace.data.choice_tables import choice_demonstrations
 from policyspace.data.column_choice import FROM_READING, Columns, choose, listed
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.input_files import parse_json
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ class Roles:
     def from_json(cls, text: str) -> Self:
         """The inverse, which trusts nothing."""
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"its policyspace header must be JSON, found otherwise ({error}): remove it.") from error
+            found = parse_json(text, finite=False)
+        except InputError as error:
+            raise InputError(f"its policyspace header must be JSON, found otherwise: it {error}") from error
         version = found.pop("version", None) if isinstance(found, dict) else None
         if isinstance(version, int) and version > VERSION:
             raise InputError(f"its policyspace header has version {version}, known is {VERSION}: update policyspace.")

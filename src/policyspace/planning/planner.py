@@ -1,7 +1,6 @@
 """How many more pairs or episodes? The power of every test from a pilot, with the pilot's own uncertainty."""
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
@@ -119,8 +118,8 @@ class Aim:
             check_share(getattr(self, name), f"the {name}")
         if self.power <= self.significance:
             raise InputError(f"the power must exceed the significance {self.significance:g}, found {self.power:g}.")
-        if self.effect is not None and not (math.isfinite(self.effect) and self.effect > 0):
-            raise InputError(f"the effect must be a positive number, found {self.effect:g}.")
+        if self.effect is not None and not 1e-100 < self.effect < 1e100:
+            raise InputError(f"the effect must be a positive number within 1e±100, found {self.effect:g}.")
 
 
 @remembering_its_call

@@ -83,8 +83,8 @@ class PolicySpace(ABC):
         """The same space, with its covariance as estimated where it must be known and is not."""
         return self
 
-    def acting(self, theta: np.ndarray, data: Demonstrations | str) -> "PolicySpace":
-        """The same space able to draw actions: an unknown covariance is the one that θ leaves in the data."""
+    def acting(self, theta: np.ndarray, data: Demonstrations | str = "nothing was seen") -> "PolicySpace":
+        """The same space able to draw actions: an unknown covariance is what θ leaves in the data, one without data."""
         return self
 
     guess: bool = (

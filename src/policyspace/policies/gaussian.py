@@ -53,12 +53,12 @@ class GaussianLinear(ExponentialFamily):
         """weights·φ(s)."""
         return np.asarray(self.natural(theta, features))
 
-    def acting(self, theta: np.ndarray, data: Demonstrations | str) -> "GaussianLinear":
-        """The same space with the covariance that θ leaves in the data, if it has none."""
-        if not self.estimated or isinstance(data, str):
+    def acting(self, theta: np.ndarray, data: Demonstrations | str = "nothing was seen") -> "GaussianLinear":
+        """The same space with the covariance that θ leaves in the data, or one without data, if it has none."""
+        if not self.estimated:
             return self
         space = copy.copy(self)
-        found = self.noise_covariance(theta, data)
+        found = np.eye(len(self.row_names)) if isinstance(data, str) else self.noise_covariance(theta, data)
         # Actions that the features explain exactly leave no noise: there is always a little.
         space.covariance = found + (1e-9 * np.trace(found) + 1e-12) * np.eye(len(found))
         space.precision, space.estimated = np.linalg.inv(space.covariance), False

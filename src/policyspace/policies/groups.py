@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from policyspace.data.limits import check_limit
 from policyspace.errors import InputError, nearest
 
 INTERCEPT = "intercept"
@@ -18,6 +19,9 @@ Groups = Literal["feature", "parameter"] | Mapping[str, Sequence[str]]
 
 Members = Mapping[str, list[int]]
 """Which parameters a name stands for."""
+
+LARGEST_FIXED = 1e60
+"""Of a fixed value, so that squares of what it is multiplied with do not overflow."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ def linear_groups(
     """
     _check_names(features, blocks)
     q = len(features) + intercept
+    check_limit("MAX_PARAMETERS", q * len(rows), "the parameters of a policy")
     scalars = {
         (f"{name}[{row}]" if len(rows) > 1 else name): a * q + j + intercept
         for j, name in enumerate(features)
@@ -168,8 +173,10 @@ def fixed_values(fixed: Any, members: Members, groups: Sequence[Group], size: in
     if isinstance(fixed, Mapping):
         for name, value in fixed.items():
             values[_resolve([name], members, "fixed")] = _number(value, f"the fixed value of '{name}'")
+    elif isinstance(fixed, float) and np.isfinite(fixed):
+        values[:] = fixed
     else:
-        given = np.asarray(fixed, dtype=np.float64)
+        given = np.array([_number(value, "a fixed value") for value in np.ravel(np.asarray(fixed, dtype=object))])
         if given.size not in (1, size):
             raise InputError(
                 f"fixed must be one number, a table of names or {size} numbers, found {given.size} of them."
@@ -177,6 +184,8 @@ def fixed_values(fixed: Any, members: Members, groups: Sequence[Group], size: in
         values[:] = given.ravel()
     if not np.isfinite(values).all():
         raise InputError("fixed values must be finite numbers, found NaN or infinity: correct them.")
+    if np.abs(values).max(initial=0.0) > LARGEST_FIXED:
+        raise InputError(f"fixed values must be at most {LARGEST_FIXED:g} in size, found a larger one: correct it.")
     return values
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Union, final
 
 from policyspace.data.alternatives import Choices
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.vocabulary import names_of
 from policyspace.errors import InputError, nearest
 from policyspace.policies.any_policy import AnyPolicy
 from policyspace.policies.base import PolicySpace, recorded_policy
@@ -58,6 +59,7 @@ class PolicySpec:
 
     def __post_init__(self) -> None:
         policy = self.policy
+        object.__setattr__(self, "always", names_of(self.always, "always="))
         if isinstance(policy, PolicySpace | PolicySpec):
             if self.said:
                 kind, word = type(policy).__name__, next(iter(self.said))
@@ -65,7 +67,7 @@ class PolicySpec:
                     f"the policy is a {kind}, which says all about itself, found {word}= beside it: say it inside, as in "
                     f"{kind}({word}=…), or leave it out."
                 )
-        elif policy is not None and policy not in POLICIES:
+        elif policy is not None and not (isinstance(policy, str) and policy in POLICIES):
             names = ", ".join(f"'{name}'" for name in POLICIES)
             close = nearest(policy, POLICIES) if isinstance(policy, str) else "give one of these."
             raise InputError(f"the policy must be one of {names} or a PolicySpace, found {policy!r}: {close}")

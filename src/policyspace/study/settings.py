@@ -6,6 +6,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policyspace.configuration.stored import (
+    check_entries,
+    is_count,
+    is_list_of,
+    is_names,
+    is_number,
+    is_setting,
+    is_table_of,
+    is_text,
+    or_nothing,
+)
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -83,13 +94,31 @@ def settings_of_environment(world: "Configurable") -> dict[str, Any] | None:
     return world.facts.to_dict() if isinstance(world, GymnasiumWorld) else None
 
 
+def check_environment(stored: Any) -> None:
+    """What a file says about an environment, entry by entry."""
+    bounds = or_nothing(lambda value: is_list_of(is_number)(value) and len(value) == 2)
+    facts = {"name": is_text, "ways": is_table_of(is_text), "feature_names": is_names, "action_names": is_names}
+    check_entries(stored, facts | {"action_bounds": bounds, "parameters": is_list_of(_is_parameter)}, "the environment")
+    if stored.keys() - facts.keys() - {"action_bounds", "parameters"}:
+        raise InputError("the environment has entries that are not known: the file is damaged.")
+
+
+def _is_parameter(value: Any) -> bool:
+    checks = {
+        "name": is_text, "shape": is_list_of(is_count), "low": is_number, "high": is_number, "default": is_setting,
+        "description": is_text,
+    }  # fmt: skip
+    return isinstance(value, dict) and value.keys() == checks.keys() and all(checks[k](v) for k, v in value.items())
+
+
 def stored_environment(settings: Mapping[str, Any], env: Any = None) -> "GymnasiumWorld":
     """The environment that the settings of a study are about, with the function that makes it where that is given."""
     from policyspace.worlds.gymnasium_world import Facts, GymnasiumWorld
 
     stored = settings.get("environment")
     if stored is None:
-        raise InputError(f"the study is about the world '{settings['world_name']}', no environment: leave env out.")
+        raise InputError(f"the study is about the world '{settings.get('world_name')}', no environment: leave env out.")
+    check_environment(stored)
     return GymnasiumWorld.from_facts(Facts.from_dict(stored), env)
 
 

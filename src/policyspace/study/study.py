@@ -13,11 +13,14 @@ import numpy as np
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain
 from policyspace.configuration.rounds import Rounds
-from policyspace.configuration.schedule import Options, Schedule, check_count
-from policyspace.configuration.status import Status
+from policyspace.configuration.schedule import Options, Schedule
+from policyspace.configuration.status import Status, check_history
+from policyspace.configuration.stored import check_entries, is_names, is_setting, is_table_of, is_text, or_nothing
+from policyspace.data.limits import check_seed
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.study.settings import (
+    check_environment,
     default_design,
     design_for,
     load_world,
@@ -39,6 +42,18 @@ if TYPE_CHECKING:
     from policyspace.worlds.trajectories import Trajectories
 
 
+SETTINGS = {
+    "world": or_nothing(is_text),
+    "world_name": is_text,
+    "groups": lambda groups: is_text(groups) or is_table_of(is_names)(groups),
+    "always": is_names,
+    "design": is_text,
+    "initial": is_table_of(is_setting),
+    "seed": lambda seed: type(seed) is int,
+}
+"""What a study was created with, beside its schedule."""
+
+
 @final
 class Study(Rounds):
     """Which configuration to try next, what was seen there, and what is decided: `ask`, let the agent act, `tell`.
@@ -50,6 +65,16 @@ class Study(Rounds):
     def __init__(self, store: StudyStore, own_world: str | None = None, given: "Configurable | None" = None) -> None:
         self._store = store
         self.settings: dict[str, Any] = store.settings()
+        with store.located():
+            check_entries(self.settings, SETTINGS, "the settings")
+            check_seed(self.settings["seed"])
+            Schedule.from_settings(self.settings)
+            if self.settings.get("environment") is not None:
+                check_environment(self.settings["environment"])
+            elif self.settings["world"] is None:
+                raise InputError(
+                    "the settings must name a world or an environment, found neither: the file is damaged."
+                )
         self.made_by = f"policyspace study status {shlex.quote(str(store.path))} --report report.html"
         self._own_world = own_world  # module:Class, as the user named it
         self._given = given  # a world that is already made
@@ -90,7 +115,7 @@ class Study(Rounds):
         from policyspace.configuration.plan import schedule_for
 
         place = world_of(world, env, parameters)
-        check_count("the seed", seed, 0)
+        check_seed(seed)
         if features is not None and groups != "feature":
             raise InputError("features and groups exclude each other: name the known groups in always instead.")
         known = [*always, *not_in_question(place, features)]
@@ -165,16 +190,18 @@ class Study(Rounds):
     def status(self) -> Status:
         """What is decided, what is open, the history, and what was asked last."""
         rows = self._store.rounds()
-        request = self._store.request(len(rows))
+        asked = self._store.request(len(rows))
+        schedule = Schedule.from_settings(self.settings)
+        with self._store.located():
+            for _, metadata, _ in rows:
+                known = {"truth": is_names} if isinstance(metadata, dict) and "truth" in metadata else {}
+                check_entries(metadata, known, "what is known of a round")
+            rounds = [Round.from_dict(record) for record, _, _ in rows]
+            request = None if asked is None else Request.from_dict(asked)
+            check_history(rounds, request, schedule)
         truths = [metadata["truth"] for _, metadata, _ in rows if "truth" in metadata]
-        return Status(
-            Schedule.from_settings(self.settings),
-            [Round.from_dict(record) for record, _, _ in rows],
-            None if request is None else Request.from_dict(request),
-            [moment for _, _, moment in rows],
-            self.settings,
-            truths[0] if truths and all(truth == truths[0] for truth in truths) else None,
-        )
+        truth = truths[0] if truths and all(truth == truths[0] for truth in truths) else None
+        return Status(schedule, rounds, request, [moment for _, _, moment in rows], self.settings, truth)
 
     def ask(self) -> Request | None:
         """The next configuration, why, what it would settle and how many episodes it needs; None at the study's end.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from policyspace.data.limits import check_limit
 from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
@@ -180,6 +181,12 @@ def _as_it_is(method: Any, _: Any) -> Any:
     return method
 
 
+def check_simulated(world: ConfMDP, num_episodes: int) -> None:
+    """So many episodes must have room: each step keeps its features, action, reward and end."""
+    size = 8 * num_episodes * world.horizon * (len(world.feature_names) + 3)
+    check_limit("MAX_SIMULATED_BYTES", size, f"the bytes of {num_episodes:.3g} simulated episodes")
+
+
 def rollout(
     world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
 ) -> Trajectories:
@@ -187,6 +194,7 @@ def rollout(
 
     τ ~ μ_ω(s_0) Π_t π_θ(a_t|s_t) p_ω(s_{t+1}|s_t, a_t).
     """
+    check_simulated(world, num_episodes)
     omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
     return _compiled(world, space, jnp.asarray(theta, dtype=jnp.float64), omega, key, num_episodes)
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from policyspace.data.connectors import array_dict
 from policyspace.data.extras import library
+from policyspace.data.input_files import size_of
+from policyspace.data.limits import check_unpacked
 from policyspace.data.roles import Stored
 from policyspace.errors import InputError
 
@@ -19,12 +21,12 @@ def recognises(source: Any) -> bool:
 def load(source: Any) -> Stored:
     """The arrays of the file that have a known name."""
     h5py = library("h5py", "hdf5", "reading HDF5")
-    if not Path(source).is_file():
-        raise InputError("there is no such file: check the path.")
+    size = size_of(source)
     try:
         with h5py.File(source, "r") as file:
-            arrays = {name: _loaded(file[name]) for name in file if name in array_dict.KNOWN}
             names = list(file)
+            check_unpacked(sum(_size(file[name]) for name in names if name in array_dict.KNOWN), size)
+            arrays = {name: _loaded(file[name]) for name in names if name in array_dict.KNOWN}
     except OSError as error:
         raise InputError(f"expected a readable HDF5 file, found otherwise ({error}).") from error
     if any(name.startswith("episode_") for name in names):
@@ -34,6 +36,11 @@ def load(source: Any) -> Stored:
             found = ", ".join(f"'{name}'" for name in names[:8]) or "nothing"
             raise InputError(f"expected the array '{thing}' at the top of the file, found {found}: convert the file.")
     return array_dict.load(arrays)
+
+
+def _size(item: Any) -> int:
+    """The bytes of an array, or of all in a group."""
+    return sum(_size(item[name]) for name in item) if hasattr(item, "keys") else int(item.nbytes)
 
 
 def _loaded(item: Any) -> Any:

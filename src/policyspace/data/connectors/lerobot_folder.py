@@ -1,12 +1,12 @@
 """LeRobot's folders: Parquet files under `data/`, and what their columns mean in `meta/info.json`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from policyspace.data.connectors.recording import Recording
+from policyspace.data.input_files import parse_json, settings_text
 from policyspace.data.roles import Stored
 from policyspace.errors import InputError
 
@@ -48,7 +48,7 @@ def load(source: Any) -> Stored:
 
 def _features(folder: Path) -> dict[str, dict[str, Any]]:
     try:
-        features: dict[str, dict[str, Any]] = json.loads((folder / INFO).read_text(encoding="utf-8"))["features"]
+        features: dict[str, dict[str, Any]] = parse_json(settings_text(folder / INFO))["features"]
         return {name: dict(said) for name, said in features.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"expected {INFO} with a table 'features', found otherwise ({error!r}).") from error
