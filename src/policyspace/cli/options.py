@@ -66,7 +66,7 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         help="By default inferred from the type of the action; 'any' is no model at all.",
-        metavar="gaussian|boltzmann|choice|network|any",
+        metavar="gaussian|boltzmann|network|choice|any",
     ),
 ]
 Hidden = Annotated[
