@@ -39,7 +39,7 @@ def test_a_failure_is_seen_kept_and_found_again(tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     assert failure(case, home) is None
-    monkeypatch.setattr(policyspace.data.readers, "size_of", lambda path: 1 / 0)
+    monkeypatch.setattr(policyspace.data.readers, "size_of", lambda *_: 1 / 0)
     assert "ZeroDivisionError" in failure(case, home)
     kept = case.keep(tmp_path / "found")
     assert Case.from_json(kept.read_text()) == case

@@ -26,7 +26,7 @@ def check_history(rounds: Sequence[Round], request: Request | None, schedule: Sc
             )
         _check_units({*found.asked_for, *found.newly_selected, *found.selected, *found.undecided}, units)
         rows = {row["group"]: row for row in found.tests}
-        followed = FOLLOWED if schedule.sequential else COMBINED if schedule.combined else {}
+        followed = FOLLOWED if schedule.sequential else COMBINED if schedule.combined else set()
         if followed and not (units <= rows.keys() and all(set(followed) <= rows[unit].keys() for unit in units)):
             raise InputError(f"round {number} must have evidence for every unit, found less: the file is damaged.")
     if request is not None:

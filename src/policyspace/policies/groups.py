@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from policyspace.data.limits import check_limit
+from policyspace.data.vocabulary import names_of
 from policyspace.errors import InputError, nearest
 
 INTERCEPT = "intercept"
@@ -111,7 +112,7 @@ def _partition(groups: Groups, members: Members, parameters: Members, by_feature
             raise InputError(f"a group is named '{INTERCEPT}', the name of the constant: rename it.")
         if isinstance(inside, str):
             raise InputError(f"group '{name}' must be a list of names, found the text '{inside}'.")
-        partition[name] = _resolve(inside, members, f"group '{name}'")
+        partition[name] = _resolve(names_of(inside, f"group '{name}'"), members, f"group '{name}'")
     _check_disjoint(partition)
     taken = {i for indices in partition.values() for i in indices}
     for name, indices in by_feature.items():
