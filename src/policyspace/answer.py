@@ -2,12 +2,16 @@
 
 import html
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit
 from policyspace.table import Table
+
+if TYPE_CHECKING:
+    from policyspace.inference.coefficients import Coefficients
 
 COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
 
@@ -64,6 +68,7 @@ class Identification:
     assumptions: list[Assumption] = field(default_factory=list)
     dependence: str = "rows"  # what was taken as independent: rows, blocks, episodes or subjects
     left_out: list[str] = field(default_factory=list)  # columns of the file that were not taken as features
+    coefficient_maker: "Callable[..., Coefficients] | None" = field(default=None, repr=False, compare=False)
 
     @property
     def test(self) -> str:
@@ -87,6 +92,21 @@ class Identification:
     def log_likelihood(self) -> float:
         """log L(θ̂) of the full fit, a sum over pairs."""
         return self.fit.log_likelihood
+
+    def coefficients(
+        self, interval: Literal["wald", "profile"] = "wald", errors: Literal["auto", "model", "clustered"] = "auto"
+    ) -> "Coefficients":
+        """Every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.
+
+        Standard errors are those of the model, or by cluster: by default where subjects or sampling weights were named.
+        """
+        if self.coefficient_maker is None:
+            raise InputError("this answer has no coefficients: they are for linear policies, identified from data.")
+        return self.coefficient_maker(interval=interval, errors=errors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What may be sent to another process: all but the data behind the coefficients."""
+        return vars(self) | {"coefficient_maker": None}
 
     @property
     def sentence(self) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Likelihood
-from policyspace.fits.fisher import Standardised
+from policyspace.fits.fisher import as_linear_likelihood, to_raw_coordinates
 
 
 def clusters_of(data: Demonstrations) -> np.ndarray:
@@ -18,13 +18,13 @@ def clustered_covariance(likelihood: Likelihood, data: Demonstrations) -> np.nda
 
     B is the inverse of the information. Of a Gaussian policy it is that of least squares, times (n−1)/(n−q) as in R's `vcovCL`.
     """
-    if not isinstance(likelihood, Standardised) or not likelihood.identifiable:
+    linear = as_linear_likelihood(likelihood, "a covariance by cluster is")
+    if not linear.identifiable:
         raise InputError(
-            "a covariance by cluster is for linear policies whose features are not collinear: drop a redundant feature, or "
-            "use the test 'lean'."
+            "a covariance by cluster needs features that are not collinear: drop a redundant one, or use the test 'lean'."
         )
-    space, design = likelihood.space, likelihood.design
-    theta, rows = likelihood.full.theta, design.standardise(data.features)
+    space, design = linear.space, linear.design
+    (theta, information), rows = linear.sharpened(), design.standardise(data.features)
     expected = space.expected_action(theta, data.features)
     assert expected is not None
     seen = data.actions if not space.discrete else data.actions[:, None] == np.arange(expected.shape[1])
@@ -42,10 +42,9 @@ def clustered_covariance(likelihood: Likelihood, data: Demonstrations) -> np.nda
         raise InputError("a covariance by cluster needs at least two subjects, found one: leave the subjects out.")
     meat *= num_clusters / (num_clusters - 1)
     if space.discrete:
-        bread = np.linalg.inv(likelihood.standardised_information() * likelihood.total_weight)
+        bread = np.linalg.inv(information)
     else:
         bread = np.kron(np.eye(expected.shape[1]), np.linalg.inv((rows * weights[:, None]).T @ rows))
         meat *= (likelihood.total_weight - 1) / (likelihood.total_weight - columns)
-    size = len(bread)
-    back = design.to_raw(np.eye(size).reshape(size, -1, columns)).reshape(size, size)
+    back = to_raw_coordinates(design, len(bread))
     return back.T @ bread @ meat @ bread @ back

@@ -1,5 +1,6 @@
 """From verdicts to an answer: names for numbers, effects, and the warnings that must be read with them."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from policyspace.fits import Likelihood
 from policyspace.fits.fisher import Dependence, dependent_groups, detectable_effect, inverse_of, smallest_eigenvalue
 from policyspace.inference.base import SupportTest
 from policyspace.inference.behaviour import behavioural_effects
+from policyspace.inference.coefficients import coefficients_of
 from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.rules import Verdicts
 from policyspace.policies import PolicySpace
@@ -36,14 +38,17 @@ def answer_of(
     promise = promise_of(decider, assumptions, settings)
     contradicted = any(a.held is False for a in assumptions if a.name in SupportTest.assumes)
     law_holds = not contradicted and not settings.get("withheld")
+    tests = _group_tests(
+        data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
+    )
+    changes = {test.group: test.behavioural_effect for test in tests}
+    made_by = partial(coefficients_of, likelihood, data, changes, settings["significance"])
     return Identification(
         rule=settings["rule"],
         supports=named,
         core=everywhere,
         undecided=undecided,
-        tests=_group_tests(
-            data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
-        ),
+        tests=tests,
         fit=likelihood.full,
         num_pairs=data.counted_pairs,
         num_parameters=space.num_parameters,
@@ -60,6 +65,7 @@ def answer_of(
         assumptions=assumptions,
         dependence=decider.dependence,
         left_out=[str(name) for name in data.metadata.get("left_out", ())],
+        coefficient_maker=made_by if space.linear else None,
     )
 
 
@@ -73,7 +79,9 @@ def _of_rows(data: Demonstrations, decider: SupportTest) -> list[Assumption]:
         )
         found.append(Assumption("rows are their own subjects", False, None, words))
     if data.sampling_weights:
-        words = f"λ of sampling weights has no known law, which the test '{decider.name}' needs: the test 'robust' does not"
+        words = (
+            f"λ of sampling weights has no known law, which the test '{decider.name}' needs: the test 'robust' does not"
+        )
         found.append(Assumption("weights are counts", False, None, words))
     return found
 

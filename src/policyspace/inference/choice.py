@@ -81,7 +81,11 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
         )
     if data.subjects is not None and about_features:
         return "lean", "rows of one subject belong together, and this test takes subjects as its units"
-    if (data.subjects is not None or data.sampling_weights) and likelihood.identifiable and not likelihood.full.separated:
+    if (
+        (data.subjects is not None or data.sampling_weights)
+        and likelihood.identifiable
+        and not likelihood.full.separated
+    ):
         what = "rows have sampling weights" if data.sampling_weights else "rows of one subject belong together"
         return "robust", f"{what}, for which its variance makes up"
     few = likelihood.total_weight < FEW * likelihood.space.num_parameters
