@@ -13,8 +13,8 @@ import policyspace
 ROOT = Path(policyspace.__file__).parent
 
 ORDER = [
-    "errors", "table", "data", "policies", "fits", "answer", "inference", "identification", "planning", "theory",
-    "worlds", "configuration", "study", "report", "experiments", "cli", "__main__",
+    "errors", "table", "data", "policies", "fits", "answer", "inference", "identification", "by_subject", "planning",
+    "theory", "worlds", "configuration", "study", "report", "experiments", "cli", "__main__",
 ]  # fmt: skip
 """The way of the data: a module may import from those before it, never from those after it."""
 

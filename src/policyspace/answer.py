@@ -117,7 +117,16 @@ class Identification:
         declared = [name for name in self.core if name in self.settings.get("always", ())]
         found = [name for name in self.core if name not in declared]
         verb, none = ("uses", "used") if self.settings.get("about_features") else ("controls", "controlled")
+        habit = [name for name in found if name in self.settings.get("habit", ())]
         parts = [f"The agent {verb} {_listed(found)}" if found else f"No group is shown to be {none}"]
+        if self.settings.get("habit"):
+            beyond = [name for name in found if name not in habit]
+            parts = [
+                f"Beyond its habit the agent {verb} {_listed(beyond)}"
+                if beyond
+                else f"Nothing but habit is shown to be {none}"
+            ]
+            parts += [f"of its own past it {verb} {_listed(habit)}"] if habit else []
         if declared:
             parts[0] += f", beside {_listed(declared)} as declared"
         if self.undecided and self.exhaustive:

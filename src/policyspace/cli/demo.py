@@ -15,6 +15,8 @@ def demo(
     from policyspace import write
     from policyspace.cli.identify import show
     from policyspace.data.demo_log import SEED, STORY, load
+    from policyspace.data.mice_trials import trials
+    from policyspace.data.whole_file import replacing
     from policyspace.identification import identify
     from policyspace.report.evidence_picture import plot_evidence
 
@@ -34,11 +36,17 @@ def demo(
     show(identify(data, rule="combinatorial"))
     plot_evidence(one_by_one, picture)
     write(data, log)
-    typer.echo(f"\nSaved the log as {log} and the picture as {picture}. Try next:\n")
+    mice = out / "policyspace-mice.csv"
+    with replacing(mice) as file:
+        file.write(trials().write_csv().encode())
+    typer.echo(
+        f"\nSaved the log as {log} and the picture as {picture}; {mice} holds simulated trials of mice. Try next:\n"
+    )
     for command in (
         f"policyspace identify {log} --rule combinatorial",
         f"policyspace identify {log} --groups parameter --json -",
         f"policyspace identify {log} --always speed --plot answer.svg",
+        f"policyspace identify {mice} --actions choice --episodes session --by mouse --lags 1",
         "policyspace identify YOUR_FILE.csv --actions COLUMN --features COLUMN,COLUMN",
     ):
         typer.echo(f"  {command}")

@@ -10,6 +10,7 @@ from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
+    from policyspace.inference.coefficients import Coefficients
 
 
 Rule = Annotated[
@@ -55,6 +56,26 @@ Budget = Annotated[
     int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
 ]
 Firth = Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        help="Identify each subject, session or condition of this column alone, and all together.",
+        metavar="COL",
+    ),
+]
+CoefficientTable = Annotated[
+    str | None,
+    typer.Option(
+        "--coefficients",
+        help="Show every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.",
+        metavar="wald|profile",
+    ),
+]
+Calibration = Annotated[
+    Path | None,
+    typer.Option("--calibration", help="Save a picture of how often labels were chosen as expected.", metavar="FILE"),
+]
 Plot = Annotated[
     Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
 ]
@@ -74,6 +95,9 @@ def identify(
     wait: Wait = None,
     budget: Budget = None,
     firth: Firth = False,
+    by: By = None,
+    coefficients: CoefficientTable = None,
+    calibration: Calibration = None,
     json: options.JsonOut = None,
     plot: Plot = None,
 ) -> None:
@@ -84,8 +108,14 @@ def identify(
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, found {seed}.")
     options.check_targets(plot, json)
+    options.check_targets(calibration, None)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
+    others |= {
+        "--by": by is not None,
+        "--coefficients": coefficients is not None,
+        "--calibration": calibration is not None,
+    }
     others |= {"--json": json is not None, "--plot": plot is not None}
     _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
     if follow:
@@ -95,29 +125,57 @@ def identify(
         return
     from policyspace.identification import identify as answer
 
-    result = answer(
-        source.read(),
-        policy=source.spec,
-        rule=rule,  # type: ignore[arg-type]
-        significance=significance,
-        correction=correction,  # type: ignore[arg-type]
-        paper_rule=paper_rule,
-        firth=firth,
-        test=test,  # type: ignore[arg-type]
-        seed=seed,
-        dependence=dependence,  # type: ignore[arg-type]
-    )
+    settings = {
+        "rule": rule, "significance": significance, "correction": correction, "paper_rule": paper_rule, "firth": firth,
+        "test": test, "seed": seed, "dependence": dependence,
+    }  # fmt: skip
+    if by is not None:
+        if coefficients is not None or calibration is not None:
+            raise InputError("--coefficients and --calibration are of one answer, found --by too: leave one out.")
+        from policyspace.cli.by_subject import show_by
+
+        show_by(source, by, settings, json, plot)
+        return
+    result = answer(source.read(), policy=source.spec, **settings)  # type: ignore[arg-type]
+    _show_and_save(result, coefficients, calibration, json, plot)
+
+
+def _show_and_save(
+    result: "Identification", interval: str | None, calibration: Path | None, json: str | None, plot: Path | None
+) -> None:
+    """The answer, and the table of its weights where asked for, on the screen and in files."""
+    table = None
+    if interval is not None or calibration is not None:
+        table = result.coefficients(interval or "wald")  # type: ignore[arg-type]
     if plot is not None:
         from policyspace.report.evidence_picture import plot_evidence
 
         plot_evidence(result, plot)
     if json is not None:
-        options.write_json(result.to_json(), json)
+        options.write_json(result.to_json() if table is None else _with_weights(result, table), json)
+    if calibration is not None:
+        from policyspace.report.calibration_picture import plot_calibration
+
+        assert table is not None
+        plot_calibration(table, calibration)
     if json != "-":
         show(result)
-        for path in [plot, json]:
+        if table is not None and interval is not None:
+            from policyspace.cli import screen
+
+            typer.echo()
+            screen.show("Weights", table.table(), table.notes(), table.table().columns[1:])
+        for path in [plot, calibration, json]:
             if path is not None:
                 typer.echo(f"Saved {path}")
+
+
+def _with_weights(result: "Identification", table: "Coefficients") -> str:
+    """The answer as JSON, with the table of its weights."""
+    import json
+
+    found = result.to_dict() | {"weights": table.to_dict()}
+    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _check_follow(follow: bool, wait: float | None, budget: int | None, others: list[str]) -> None:

@@ -49,6 +49,16 @@ def read(
 
     What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come before what the file says.
     """
+    frame, roles = table_of(path)
+    try:
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        return assemble(frame, roles, columns, discrete, reference)
+    except InputError as error:
+        raise _located(Path(path), error) from error
+
+
+def table_of(path: str | Path) -> Stored:
+    """The table in a file, and what the file says about its columns."""
     path = Path(path)
     try:
         with _translated("the path of a file"):
@@ -56,9 +66,7 @@ def read(
                 raise InputError("expected a file, found a folder: name one file in it.")
         suffix = _suffix(path)
         with _translated(f"a readable {suffix} file"):
-            frame, roles = _stored(_bytes(path), suffix)
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
-        return assemble(frame, roles, columns, discrete, reference)
+            return _stored(_bytes(path), suffix)
     except InputError as error:
         raise _located(path, error) from error
 

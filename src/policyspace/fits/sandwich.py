@@ -16,7 +16,8 @@ def clusters_of(data: Demonstrations) -> np.ndarray:
 def clustered_covariance(likelihood: Likelihood, data: Demonstrations) -> np.ndarray:
     """V = B (Σ_c g_c g_cᵀ) B · G/(G−1) of θ̂ [d, d], g_c the score of cluster c.
 
-    B is the inverse of the information. Of a Gaussian policy it is that of least squares, times (n−1)/(n−q) as in R's `vcovCL`.
+    B is the inverse of the information. Of a Gaussian policy it is that of least squares, times (n−1)/(n−q), as R's `vcovCL`
+    has it.
     """
     linear = as_linear_likelihood(likelihood, "a covariance by cluster is")
     if not linear.identifiable:

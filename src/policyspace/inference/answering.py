@@ -173,17 +173,21 @@ def _group_tests(
 def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
     """What a reader needs to make the answer again."""
     said = space.describe()
-    return {name: said.get(name) for name in ("covariance", "intercept", "hidden")} | {
-        "version": __version__,
-        "policy": type(space).__name__,
-        "groups": [group.name for group in space.groups if not group.always],
-        "always": [group.name for group in space.groups if group.always],
-        "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
-        "features": list(data.names),
-        "actions": list(data.action_names),
-        "discrete": data.discrete,
-        "reference_law": likelihood.law.name,
-    }
+    return (
+        {name: said.get(name) for name in ("covariance", "intercept", "hidden")}
+        | {
+            "version": __version__,
+            "policy": type(space).__name__,
+            "groups": [group.name for group in space.groups if not group.always],
+            "always": [group.name for group in space.groups if group.always],
+            "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
+            "features": list(data.names),
+            "actions": list(data.action_names),
+            "discrete": data.discrete,
+            "reference_law": likelihood.law.name,
+        }
+        | {name: data.metadata[name] for name in ("habit", "formula", "weights_are") if name in data.metadata}
+    )
 
 
 def _truth(data: Demonstrations, space: PolicySpace) -> list[str] | None:

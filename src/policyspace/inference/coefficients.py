@@ -141,7 +141,7 @@ def coefficients_of(
     unit = _units(linear, data)
     rows = [
         Coefficient(
-            names[i], owner[i], float(estimate[i]), float(spread[i]), *(float(end) for end in ends(i)),
+            names[i], owner[i], float(estimate[i]), float(spread[i]), float(ends(i)[0]), float(ends(i)[1]),
             float(np.exp(np.minimum(estimate[i], 700.0))) if space.discrete else np.nan, float(p_values[i]),
             float(estimate[i] * unit[i]), changes.get(owner[i], np.nan),
         )
