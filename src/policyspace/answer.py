@@ -203,7 +203,7 @@ class Identification:
     def _why_no_promise(self) -> str:
         """The assumptions that the data contradict, in words."""
         broken = [a.words for a in self.assumptions if a.held is False and a.name in self.settings["assumes"]]
-        advice = "" if self.test == "lean" else " Use --test auto or --test lean."
+        advice = "" if self.test in ("lean", "robust") else " Use --test auto or --test lean."
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:

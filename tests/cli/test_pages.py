@@ -1,6 +1,6 @@
-"""The page of the command line shows what the commands print.
+"""Pages of the documentation show what their commands print.
 
-After a change of words, `POLICYSPACE_REWRITE_PAGES=1 pytest tests/cli/test_pages.py` writes the page again.
+After a change of words, `POLICYSPACE_REWRITE_PAGES=1 pytest tests/cli/test_pages.py` writes the pages again.
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from policyspace.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("command-line.md", "people-and-animals.md")]
 GROUPS = """always = ["road"]
 
 [groups]
@@ -69,11 +69,12 @@ def output(command, monkeypatch, capfd):
     return "\n".join(line.rstrip() for line in (printed.out + printed.err).splitlines()) + "\n"
 
 
-def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capfd):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_page_shows_what_the_commands_print(page, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     make_files()
     output("policyspace demo", monkeypatch, capfd)
-    lines, made, inside = PAGE.read_text(encoding="utf-8").splitlines(keepends=True), [], False
+    lines, made, inside = page.read_text(encoding="utf-8").splitlines(keepends=True), [], False
     for line in lines:
         if line.startswith("```"):
             inside = line.startswith("```console")
@@ -83,7 +84,7 @@ def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capfd):
         elif not inside or line.startswith("```"):
             made.append(line)
     text = "".join(made)
-    assert text.count("$ policyspace") >= 10
+    assert text.count("$ policyspace") >= 3
     if os.environ.get("POLICYSPACE_REWRITE_PAGES"):
-        PAGE.write_text(text, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == text
+        page.write_text(text, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == text

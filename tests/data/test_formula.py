@@ -47,6 +47,17 @@ def test_marginality():
     assert answer.core == ["time", "income", "time:income"]
 
 
+def test_terms_of_one_column_are_not_for_the_lean_test():
+    subjects = {"subjects": "who", "formula": "choice ~ time*income"}
+    many, few = (frame().with_columns(who=polars.int_range(500) % size) for size in (50, 10))
+    answer = policyspace.identify(many, **subjects)
+    assert answer.test == "robust" and answer.promise and answer.core == ["time", "income", "time:income"]
+    assert policyspace.identify(few, **subjects).promise is None
+    with pytest.raises(InputError, match="in any form"):
+        policyspace.identify(many, **subjects, test="lean")
+    assert policyspace.identify(many, subjects="who", formula="choice ~ time + income").test == "lean"
+
+
 def test_files_and_rules(tmp_path):
     frame().write_csv(tmp_path / "log.csv")
     answer = policyspace.identify(tmp_path / "log.csv", formula="choice ~ time + I(time**2)", test="wilks")
@@ -64,8 +75,8 @@ def test_files_and_rules(tmp_path):
     [
         "choice ~ __import__('os').system('touch broken')", "choice ~ {open('broken', 'w')}", "choice ~ I(time.income)",
         "choice ~ eval(time)", "choice ~ np.log(time)", "choice ~ I([x for x in time])", "choice ~ I(time**99)",
-        "choice ~ I(time + income)", "choice ~ time:income", "choice ~ 0 + time", "choice", "~ time", "choice ~ 1", "a ~ b ~ c",
-        "choice ~ (lambda: 1)()", "choice ~ `x` + + )", "",
+        "choice ~ I(time + income)", "choice ~ time:income", "choice ~ 0 + time", "choice", "~ time", "choice ~ 1",
+        "a ~ b ~ c", "choice ~ (lambda: 1)()", "choice ~ `x` + + )", "",
     ],
 )  # fmt: skip
 def test_what_is_no_plain_formula_is_refused(text, tmp_path, monkeypatch):

@@ -57,7 +57,7 @@ def habitual(seed, effect, n=1200):
 
 
 def test_the_check_suggests_lags_and_the_answer_says_what_is_beyond_habit():
-    data = habitual(1, 1.0)
+    data = habitual(3, 1.0)
     plain = policyspace.identify(data)
     assert "--lags 1" in " ".join(plain.notes())
     answer = policyspace.identify(data, lags=1)

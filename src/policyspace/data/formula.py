@@ -69,6 +69,8 @@ class Formula:
             if inside != [name_of(term)]:
                 blocks[name_of(term)] = tuple(inside)
         metadata = dict(data.metadata) | {"formula": self.text, "interactions": self.interactions}
+        if sum(len(term) for term in self.terms) > len(self.columns):
+            metadata["terms_share_columns"] = True
         return replace(data, features=np.hstack(columns), names=tuple(names), blocks=blocks, metadata=metadata)
 
     def _factor(self, factor: Factor, data: Demonstrations) -> tuple[np.ndarray, list[str]]:

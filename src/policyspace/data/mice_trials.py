@@ -7,7 +7,7 @@ import numpy as np
 if TYPE_CHECKING:
     import polars
 
-SEED = 2026
+SEED = 7
 NUM_MICE, SESSIONS, TRIALS = 12, 4, 60
 IDLE = ("m04", "m11")
 """Mice that never look at the grating."""

@@ -162,7 +162,11 @@ def _standard_errors(
         num_clusters = int(clusters_of(data).max()) + 1
         what = f"{num_clusters} subjects" if data.subjects is not None else "rows"
         found = np.sqrt(np.diag(clustered_covariance(likelihood, data)))
-        return found, num_clusters - 1.0, f"by cluster ({what}), which hold if rows of a cluster depend on each other"
+        return (
+            found,
+            num_clusters - 1.0,
+            f"by cluster ({what}), which hold where rows of a cluster depend on each other too",
+        )
     inverse, hidden = raw_inverse(likelihood.sharpened()[1] / likelihood.total_weight, likelihood.design)
     spare, degrees = likelihood.total_weight, np.inf
     if getattr(likelihood.space, "estimated", False):

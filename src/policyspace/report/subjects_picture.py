@@ -37,8 +37,7 @@ def draw_subjects(found: BySubject) -> "Figure":
     evidence = np.array([[_evidence(answer, group) for _, answer in columns] for group in groups])
     figure = new_figure(1.5 + 0.34 * len(groups), width=float(np.clip(2.6 + 0.34 * len(columns), 6.4, 16.0)))
     axes = figure.add_subplot()
-    colours = LinearSegmentedColormap.from_list("evidence", [FAINTER, GREEN])
-    colours.set_bad("white")
+    colours = LinearSegmentedColormap.from_list("evidence", [FAINTER, GREEN]).with_extremes(bad="white")
     image = axes.imshow(np.ma.masked_invalid(evidence), cmap=colours, vmin=0, vmax=MOST_EVIDENCE, aspect="auto")
     for x, (_, answer) in enumerate(columns):
         for y, group in enumerate(groups):
@@ -60,7 +59,8 @@ def draw_subjects(found: BySubject) -> "Figure":
     title = f"Which features each {found.by} uses (●)"
     axes.set_title(title, loc="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
     star = "; *: no promise" if any(answer is not None and not answer.promise for _, answer in columns) else ""
-    many = f"δ = {found.significance:g} for all of them together, and again for the last column{star}"
+    again = ", and again for the last column" if found.pooled is not None else ""
+    many = f"δ = {found.significance:g} for all of them together{again}{star}"
     axes.set_xlabel(many, fontsize=9, color=QUIET)
     return figure
 
