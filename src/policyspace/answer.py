@@ -1,16 +1,20 @@
 """The answer: what the agent controls, every number behind it, and the words for it."""
 
-import html
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit
-from policyspace.table import Table
+from policyspace.shown import Shown
+from policyspace.table import Table, page_of_text
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+    from matplotlib.axes import Axes
+
     from policyspace.inference.coefficients import Coefficients
 
 COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
@@ -44,7 +48,7 @@ class GroupTest:
 
 
 @dataclass(frozen=True)
-class Identification:
+class Identification(Shown):
     """The supports that explain the agent, by name, and all that led to them."""
 
     rule: str
@@ -68,6 +72,7 @@ class Identification:
     assumptions: list[Assumption] = field(default_factory=list)
     dependence: str = "rows"  # what was taken as independent: rows, blocks, episodes or subjects
     left_out: list[str] = field(default_factory=list)  # columns of the file that were not taken as features
+    made_by: str = ""  # the call or the command that makes it again
     coefficient_maker: "Callable[..., Coefficients] | None" = field(default=None, repr=False, compare=False)
 
     @property
@@ -207,12 +212,34 @@ class Identification:
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(ruled=True), "", *self.notes()])
+        return page_of_text(self.sentence, self.table().text(ruled=True), self.notes())
 
-    def _repr_html_(self) -> str:
-        table = self.table().html(attributes=" style='text-align:left'")
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes())
-        return f"<p><b>{html.escape(self.sentence)}</b></p>{table}{notes}"
+    @overload
+    def to_frame(self, pandas: Literal[False] = False) -> "polars.DataFrame": ...
+
+    @overload
+    def to_frame(self, pandas: Literal[True]) -> "pandas.DataFrame": ...
+
+    def to_frame(self, pandas: bool = False) -> "polars.DataFrame | pandas.DataFrame":
+        """One row a group with the fields of `GroupTest`, in polars or, if asked, in pandas."""
+        columns = {name: [getattr(test, name) for test in self.tests] for name in GroupTest.__dataclass_fields__}
+        if not pandas:
+            from polars import DataFrame
+
+            return DataFrame(columns)
+        try:
+            from pandas import DataFrame as PandasFrame
+        except ImportError as error:
+            raise InputError(
+                "to_frame(pandas=True) needs pandas, which is not installed: pip install pandas, or leave it out."
+            ) from error
+        return PandasFrame(columns)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the evidence for every group into the axes, or into those of a new figure of pyplot; return them."""
+        from policyspace.report.evidence_picture import evidence_axes  # as `report`: asked for by who holds the answer
+
+        return evidence_axes(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; numbers that JSON cannot hold (an infinite effect) become null."""

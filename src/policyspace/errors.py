@@ -3,9 +3,14 @@
 import difflib
 from collections.abc import Iterable
 
+from policyspace.printable import printable
+
 
 class InputError(ValueError):
     """Bad input, told in one sentence; the command line prints it and exits with code 2."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))  # whatever names a file has put into it
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

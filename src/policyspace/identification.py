@@ -24,6 +24,7 @@ from policyspace.inference.rules import all_supports, one_at_a_time, unless_with
 from policyspace.policies import PolicySpace
 from policyspace.policies.network import NetworkGroups
 from policyspace.policies.spec import Policy, PolicySpec
+from policyspace.shown import remembering_its_call
 
 RULES = ("simplified", "combinatorial")
 
@@ -53,6 +54,7 @@ class Source(TypedDict, total=False):
     intercept: bool | None
 
 
+@remembering_its_call
 @one_vocabulary
 def identify(
     data: Any,
@@ -121,7 +123,8 @@ def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Pol
     columns = {word: said.pop(word) for word in COLUMN_WORDS if word in said}
     more = {word: said.pop(word) for word in ("lags", "weights_are") if word in said}
     spec = PolicySpec(**said)
-    pairs = told(demonstrations_of(data, actions, **columns, discrete=spec.discrete), **more)
+    found = demonstrations_of(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
+    pairs = told(found, **more)
     space = spec.bind(pairs).with_noise(
         lambda network: residual_covariance(
             network.feature_names, network.action_names, network.hidden, pairs.features, pairs.actions

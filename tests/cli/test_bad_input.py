@@ -12,7 +12,6 @@ import polars
 import pytest
 
 from policyspace import Demonstrations, write
-from policyspace.cli import main
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -31,15 +30,8 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(monkeypatch, capfd):
-    def identify(*arguments):
-        monkeypatch.setattr(sys, "argv", ["policyspace", "identify", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        return stop.value.code, out, err
-
-    return identify
+def run(command_line):
+    return lambda *arguments: command_line("identify", *arguments)
 
 
 def check(result, *expected):
@@ -148,7 +140,7 @@ def test_bad_options(name, run, folder):
 
 
 def test_no_file_at_all(run):
-    check(run(), "file", "policyspace identify --help")
+    check(run(), "SOURCE", "policyspace identify --help")
 
 
 FILES = {

@@ -27,7 +27,7 @@ def run(*arguments, code=0):
 def test_rounds_are_told_written_and_drawn(tmp_path):
     out = tmp_path / "run"
     said = run("gridworld", "--controls", "goal_row_2,row_0", "--out", out, *QUICK)
-    assert "that controls row_0, goal_row_2." in said and "shared out over at most 2 rounds" in said
+    assert "that controls row_0, goal_row_2." in said and "adds up over at most 2 rounds" in said
     assert "Round 1 of at most 2: where it is" in said and "Round 2 of at most 2: configured (uniform)" in said
     assert "any row and any column" in said and "After 120 episodes" in said
     content = json.loads((out / "rounds.json").read_text())

@@ -95,9 +95,11 @@ def test_the_rounds_are_drawn(tmp_path, path, suffix):
     write(agent({}), tmp_path / "d.npz")
     run("tell", path, tmp_path / "d.npz")
     picture = tmp_path / f"rounds.{suffix}"
-    assert str(picture) in run("status", path, "--plot", picture)
+    assert str(picture) in run("status", path, "--rounds", picture)
     if suffix == "svg":
         assert "</svg>" in picture.read_text()
+        assert str(tmp_path / "evidence.svg") in run("status", path, "--plot", tmp_path / "evidence.svg")
+        assert "</svg>" in (tmp_path / "evidence.svg").read_text()
     else:
         with Image.open(picture) as image:
             assert image.format == suffix.upper() and min(image.size) > 200

@@ -25,5 +25,8 @@ def test_levels_of_all_rounds_add_up_however_they_are_configured():
     for joint, num_rounds in ((True, 4), (False, 7)):
         schedule = Schedule(("a", "b"), joint, significance=0.04)
         assert schedule.num_rounds == num_rounds
-        assert schedule.level * num_rounds == pytest.approx(0.04, abs=1e-15)
-        assert replace(schedule, paper_rule=True).level == replace(schedule, test="eprocess").level == 0.04
+        for one in (schedule, replace(schedule, test="combined")):
+            assert sum(one.level_of(r) for r in range(num_rounds)) == pytest.approx(0.04, abs=1e-15)
+        assert replace(schedule, test="combined").level_of(num_rounds - 1) == 0.02
+        for whole in (replace(schedule, paper_rule=True), replace(schedule, test="eprocess")):
+            assert whole.level_of(0) == whole.level_of(num_rounds) == 0.04

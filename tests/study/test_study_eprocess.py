@@ -64,9 +64,9 @@ def test_all_decided_ends_the_study_and_the_budget_does(tmp_path):
 
 def test_networks_are_followed_by_default_and_linear_policies_tested_by_batch(tmp_path):
     car = Study.create(tmp_path / "car.sqlite", "car", design="none")
-    assert car.settings["test"] == "eprocess" and car.status().schedule.level == 0.05
+    assert car.settings["test"] == "eprocess" and car.status().schedule.level_of(0) == 0.05
     linear = Study.create(tmp_path / "golf.sqlite", "minigolf", design="none")
-    assert linear.settings["test"] == "batches" and linear.status().schedule.level == 0.05 / 4
+    assert linear.settings["test"] == "combined" and linear.status().schedule.level_of(3) == 0.05 / 2
     for wrong, message in (
         ({"test": "eproces"}, "did you mean 'eprocess'"),
         ({"test": "eprocess", "rule": "combinatorial"}, "one unit at a time"),

@@ -3,14 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.cli.options import Source
 
 
-def show_by(source: "Source", by: str, settings: dict[str, Any], json: str | None, plot: Path | None) -> None:
-    """The table on the screen, the picture and the JSON where asked for."""
+def show_by(
+    source: "Source", by: str, settings: dict[str, Any], of_one: dict[str, Any], json: str | None, plot: Path | None
+) -> None:
+    """The table on the screen, the picture and the JSON where asked for; options `of_one` answer are refused."""
+    for option in (option for option, value in of_one.items() if value is not None):
+        raise InputError(f"{option} is of one answer, found --by too: leave one out.")
     from policyspace.by_subject import identify_by
     from policyspace.cli import options, screen
 
@@ -25,6 +29,4 @@ def show_by(source: "Source", by: str, settings: dict[str, Any], json: str | Non
         options.write_json(found.to_json(), json)
     if json != "-":
         screen.show(found.sentence, found.table(), found.notes(), ("pairs",))
-        for path in [plot, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        screen.show_saved([plot, json])

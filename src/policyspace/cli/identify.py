@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli import options, screen
+from policyspace.cli.running import running, waiting
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ Wait = Annotated[
 Budget = Annotated[
     int | None, typer.Option("--budget", help="With --follow: stop after so many episodes.", metavar="N")
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", help="With --follow: all actions that may come, the reference last.", metavar="NAME[,NAME…]"
+    ),
+]
 Firth = Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")]
 By = Annotated[
     str | None,
@@ -81,6 +88,7 @@ Plot = Annotated[
 ]
 
 
+@running
 @options.with_source
 def identify(
     source: options.Source,
@@ -94,12 +102,14 @@ def identify(
     follow: Follow = False,
     wait: Wait = None,
     budget: Budget = None,
+    labels: Labels = None,
     firth: Firth = False,
     by: By = None,
     coefficients: CoefficientTable = None,
     calibration: Calibration = None,
     json: options.JsonOut = None,
     plot: Plot = None,
+    report: options.Report = None,
 ) -> None:
     """Say which features the agent uses, or which parameters it controls, from a file of states and actions.
 
@@ -107,21 +117,17 @@ def identify(
     """
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, found {seed}.")
-    options.check_targets(plot, json)
+    options.check_targets(plot, json, source.inputs, out=calibration, report=report)
     options.check_targets(calibration, None)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
-    others |= {
-        "--by": by is not None,
-        "--coefficients": coefficients is not None,
-        "--calibration": calibration is not None,
-    }
-    others |= {"--json": json is not None, "--plot": plot is not None}
-    _check_follow(follow, wait, budget, [option for option, given in others.items() if given])
+    of_one = {"--coefficients": coefficients, "--calibration": calibration, "--report": report}
+    texts = {"--by": by, "--json": json, "--plot": plot} | of_one
+    _check_follow(follow, wait, budget, labels, [*(o for o in others if others[o]), *(o for o in texts if texts[o])])
     if follow:
         from policyspace.cli.follow import show_stream
 
-        show_stream(source, significance, budget, wait)
+        show_stream(source, significance, budget, wait, options.split(labels))
         return
     from policyspace.identification import identify as answer
 
@@ -130,44 +136,41 @@ def identify(
         "test": test, "seed": seed, "dependence": dependence,
     }  # fmt: skip
     if by is not None:
-        if coefficients is not None or calibration is not None:
-            raise InputError("--coefficients and --calibration are of one answer, found --by too: leave one out.")
         from policyspace.cli.by_subject import show_by
 
-        show_by(source, by, settings, json, plot)
+        show_by(source, by, settings, of_one, json, plot)
         return
-    result = answer(source.read(), policy=source.spec, **settings)  # type: ignore[arg-type]
-    _show_and_save(result, coefficients, calibration, json, plot)
+    with waiting("testing"):
+        result = answer(source.read(), policy=source.spec, **settings)  # type: ignore[arg-type]
+    wanted = coefficients is not None or calibration is not None
+    table = result.coefficients(coefficients or "wald") if wanted else None  # type: ignore[arg-type]
+    _save(result, table, calibration, plot, report, json)
+    if json != "-":
+        show(result, None if coefficients is None else table)
+        screen.show_saved([plot, calibration, report, json])
 
 
-def _show_and_save(
-    result: "Identification", interval: str | None, calibration: Path | None, json: str | None, plot: Path | None
+def _save(
+    result: "Identification",
+    table: "Coefficients | None",
+    calibration: Path | None,
+    plot: Path | None,
+    report: Path | None,
+    json: str | None,
 ) -> None:
-    """The answer, and the table of its weights where asked for, on the screen and in files."""
-    table = None
-    if interval is not None or calibration is not None:
-        table = result.coefficients(interval or "wald")  # type: ignore[arg-type]
+    """Whatever files were asked for."""
     if plot is not None:
         from policyspace.report.evidence_picture import plot_evidence
 
         plot_evidence(result, plot)
+    if report is not None:
+        options.write_report(result, report)
     if json is not None:
         options.write_json(result.to_json() if table is None else _with_weights(result, table), json)
-    if calibration is not None:
+    if calibration is not None and table is not None:
         from policyspace.report.calibration_picture import plot_calibration
 
-        assert table is not None
         plot_calibration(table, calibration)
-    if json != "-":
-        show(result)
-        if table is not None and interval is not None:
-            from policyspace.cli import screen
-
-            typer.echo()
-            screen.show("Weights", table.table(), table.notes(), table.table().columns[1:])
-        for path in [plot, calibration, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
 
 
 def _with_weights(result: "Identification", table: "Coefficients") -> str:
@@ -178,21 +181,24 @@ def _with_weights(result: "Identification", table: "Coefficients") -> str:
     return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _check_follow(follow: bool, wait: float | None, budget: int | None, others: list[str]) -> None:
+def _check_follow(
+    follow: bool, wait: float | None, budget: int | None, labels: list[str] | None, others: list[str]
+) -> None:
     """What following a file takes, and what only a whole file does: nothing that was asked for is left out silently."""
     if follow and others:
         raise InputError(f"--follow has a test of its own and prints as it goes, found {others[0]} too: leave one out.")
-    for option, value in {"--wait": wait, "--budget": budget}.items():
-        if value is not None and not follow:
+    for option, given in {"--wait": wait, "--budget": budget, "--labels": labels}.items():
+        if given is not None and not follow:
             raise InputError(f"{option} belongs to --follow, found it alone: add --follow, or leave it out.")
+    for option, value in {"--wait": wait, "--budget": budget}.items():
         if value is not None and not value > 0:
             raise InputError(f"{option} must be more than 0, found {value}.")
 
 
-def show(result: "Identification") -> None:
+def show(result: "Identification", weights: "Coefficients | None" = None) -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
-    from policyspace.cli import screen
-
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
     styles = [colours[test.verdict] for test in result.tests]
     screen.show(result.sentence, result.table(), result.notes(), result.columns()[1:5], styles)
+    if weights is not None:
+        screen.show("", weights.table(), weights.notes(), weights.table().columns[1:])

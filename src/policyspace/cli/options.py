@@ -4,7 +4,7 @@ import csv
 import functools
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.running import typed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
+    from policyspace.policies.choice_linear import ChoiceLinear
     from policyspace.policies.spec import PolicySpec
+    from policyspace.shown import Shown
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Logged states and actions: a CSV, Parquet, Arrow/Feather or NPZ file, D4RL's HDF5, a folder of LeRobot, the "
+        "folder or id of a Minari dataset.",
+        metavar="SOURCE",
+    ),
+]
 Actions = Annotated[
     list[str] | None,
     typer.Option("--actions", "--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
@@ -77,7 +87,7 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         help="By default inferred from the type of the action; 'any' is no model at all.",
-        metavar="gaussian|boltzmann|network|any",
+        metavar="gaussian|boltzmann|choice|network|any",
     ),
 ]
 Hidden = Annotated[
@@ -108,12 +118,49 @@ NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a 
 Reference = Annotated[
     str | None, typer.Option("--reference", help="The action that the others are compared with.", metavar="LABEL")
 ]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attributes",
+        help="Attributes of alternatives: 'cost=cost_*', where * is the alternative, or 'cost=c1|c2' in the order of the "
+        "alternatives; with --choice-id, columns.",
+        metavar="NAME=COLS[,…]|COL[,…]",
+    ),
+]
+Available = Annotated[
+    str | None,
+    typer.Option(
+        "--available", help="Columns that say whether an alternative can be chosen, such as 'av_*'.", metavar="COLS|COL"
+    ),
+]
+Specific = Annotated[
+    list[str] | None,
+    typer.Option("--specific", help="Attributes with a coefficient for every alternative.", metavar="NAME[,NAME…]"),
+]
+ChoiceId = Annotated[
+    str | None,
+    typer.Option(
+        "--choice-id", help="Of a file with one row an alternative: which choice it belongs to.", metavar="COL"
+    ),
+]
+Chosen = Annotated[
+    str | None, typer.Option("--chosen", help="With --choice-id: whether the alternative was chosen.", metavar="COL")
+]
+Alternative = Annotated[
+    str | None, typer.Option("--alternative", help="With --choice-id: the name of the alternative.", metavar="COL")
+]
 Significance = Annotated[
     float, typer.Option("--significance", help="δ: the chance of any false 'used' or 'controlled'.", metavar="δ")
 ]
 JsonOut = Annotated[
     str | None,
     typer.Option("--json", help="Write the answer as JSON to a file, or to the screen ('-').", metavar="FILE|-"),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Save a page that holds all of it, for any browser: one file, no network.", metavar="FILE.html"
+    ),
 ]
 
 
@@ -139,6 +186,12 @@ class Source:
     always: Always = None
     no_intercept: NoIntercept = False
     reference: Reference = None
+    attributes: Attributes = None
+    available: Available = None
+    specific: Specific = None
+    choice_id: ChoiceId = None
+    chosen: Chosen = None
+    alternative: Alternative = None
 
     @cached_property
     def spec(self) -> "PolicySpec":
@@ -148,6 +201,9 @@ class Source:
         if self.policy is not None and self.policy not in POLICIES:
             raise InputError(f"--policy must be one of {', '.join(POLICIES)}, found '{self.policy}': choose one.")
         groups, always, fixed = read_groups(self.groups)
+        choice = self._choice(None if groups == "feature" else groups, (*split(self.always), *always), fixed)
+        if choice is not None:
+            return PolicySpec(choice)
         return PolicySpec(
             self.policy,  # type: ignore[arg-type]  # any text, which is checked there
             hidden=None if self.hidden is None else widths(self.hidden),
@@ -157,6 +213,51 @@ class Source:
             fixed=fixed or None,
             intercept=False if self.no_intercept else None,
         )
+
+    def _choice(self, groups: Any, always: tuple[str, ...], fixed: Any) -> "ChoiceLinear | None":
+        """The policy of alternatives with attributes, where the options speak of any."""
+        said = {"--available": self.available, "--specific": self.specific, "--chosen": self.chosen}
+        said |= {"--alternative": self.alternative}
+        if self.attributes is None and self.choice_id is None:
+            for option, value in said.items():
+                if value is not None:
+                    raise InputError(
+                        f"{option} is about alternatives with attributes, found it alone: add --attributes."
+                    )
+            return None
+        others = {"--hidden": self.hidden, "--covariance": self.covariance}
+        if self.policy is not None and self.policy != "choice":
+            others[f"--policy {self.policy}"] = self.policy
+        for option, value in others.items():
+            if value is not None:
+                raise InputError(
+                    f"alternatives with attributes have the policy 'choice', found {option}: leave it out."
+                )
+        from policyspace.data.alternatives import LongTable
+        from policyspace.policies.choice_linear import ChoiceLinear
+
+        if self.choice_id is not None and self.chosen is None:
+            raise InputError("--choice-id needs --chosen, the column that says which alternative was chosen: add it.")
+        if self.choice_id is None and (self.chosen or self.alternative):
+            raise InputError(
+                "--chosen and --alternative need --choice-id, the column that numbers the choices: add it."
+            )
+        long = None if self.choice_id is None else LongTable(self.choice_id, self.chosen or "", self.alternative)
+        return ChoiceLinear(
+            attributes=_attributes(split(self.attributes), long is not None),
+            available=None if self.available is None else _columns(self.available, long is not None),
+            specific=split(self.specific) or None,
+            groups=groups,
+            always=always,
+            fixed=fixed or 0.0,
+            intercept=False if self.no_intercept else None,
+            long=long,
+        )
+
+    @property
+    def inputs(self) -> tuple[Path | str | None, ...]:
+        """What is read, as far as it is files."""
+        return self.file, self.groups, self.covariance
 
     @property
     def words(self) -> dict[str, Any]:
@@ -179,7 +280,7 @@ class Source:
         """What the file holds now."""
         from policyspace.data.sources import demonstrations_of, told
 
-        data = demonstrations_of(self.file, **self.words, discrete=self.spec.discrete)
+        data = demonstrations_of(self.file, **self.words, discrete=self.spec.discrete, choices=self.spec.choices)
         return told(data, self.lags, self.weights_are)
 
 
@@ -205,6 +306,25 @@ def split(given: list[str] | None) -> list[str]:
     except csv.Error as error:
         raise InputError(f"names of columns must be separated by commas, found otherwise ({error}).") from error
     return [name for name in fields if name]
+
+
+def _attributes(given: list[str], long: bool) -> Any:
+    """Columns by attribute from NAME=COLUMNS, or of a file with one row an alternative the names of columns."""
+    named = [text.partition("=") for text in given]
+    if long:
+        for name, sign, _ in named:
+            if sign:
+                raise InputError(f"with --choice-id attributes are columns, found '{name}=…': name the columns alone.")
+        return given or None
+    for name, sign, columns in named:
+        if not (name.strip() and sign and columns.strip()):
+            raise InputError(f"--attributes must be such as 'cost=cost_*,time=time_*', found '{name}{sign}{columns}'.")
+    return {name.strip(): _columns(columns, long) for name, _, columns in named}
+
+
+def _columns(text: str, long: bool) -> Any:
+    """A pattern, or columns separated by bars; of a file with one row an alternative one column."""
+    return text.strip() if long or "|" not in text else [part.strip() for part in text.split("|")]
 
 
 def widths(text: str) -> tuple[int, ...]:
@@ -289,23 +409,54 @@ def _matrix(text: str) -> Any:
         raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
 
 
-def check_targets(picture: Path | None, json_target: str | None) -> None:
+def check_targets(
+    picture: Path | None,
+    json_target: str | None,
+    inputs: Iterable[str | Path | None] = (),
+    out: Path | None = None,
+    report: Path | None = None,
+) -> None:
     """Say before the work that its results could not be saved."""
+    from policyspace.data import whole_file
+
     if picture is not None:
         from policyspace.report.style import format_of
 
         format_of(picture)
-    for target in (picture, None if json_target == "-" else json_target):
-        if target is not None and not Path(target).resolve().parent.is_dir():
-            raise InputError(f"{target}: there is no folder '{Path(target).parent}': make it first, or name another.")
+    if report is not None:
+        from policyspace.report.page import page_path
+
+        page_path(report)
+    whole_file.check_targets([picture, None if json_target == "-" else json_target, out, report], inputs)
+
+
+def check_file(path: Path, suffixes: Sequence[str] = (), inputs: Iterable[str | Path | None] = ()) -> None:
+    """Say before the work that this file could not be written."""
+    if suffixes and not path.name.lower().endswith(tuple(suffixes)):
+        raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
+    from policyspace.data import whole_file
+
+    whole_file.check_targets([path], inputs)
 
 
 def write_json(text: str, target: str) -> None:
     """To the screen for '-', otherwise to a file that appears whole or not at all."""
+    from policyspace.cli.screen import show_json
+
     if target == "-":
-        typer.echo(text)
+        show_json(text)
         return
     from policyspace.data.whole_file import replacing
+    from policyspace.printable import safe_json
 
     with replacing(target) as out:
-        out.write((text + "\n").encode())
+        out.write((safe_json(text) + "\n").encode())
+
+
+def write_report(result: "Shown", target: Path) -> None:
+    """Save the page of an answer, with the command that makes it again."""
+    from copy import copy
+
+    said = copy(result)
+    object.__setattr__(said, "made_by", typed())
+    said.report(target)

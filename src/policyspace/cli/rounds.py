@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.cli import options
+from policyspace.cli.screen import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 
 Design = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--design",
         help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "uniform, or not at all.",
-        metavar="d-optimal|noncentrality|paper|uniform|none",
+        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
+        "simulated, elsewhere d-optimal.",
+        metavar="d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
@@ -37,8 +39,15 @@ class RoundOptions:
         str, typer.Option("--rule", help="One test a unit, or all supports.", metavar="simplified|combinatorial")
     ] = "simplified"
     attempts: Annotated[
-        int, typer.Option("--attempts", help="How often to configure; for every unit, with the paper's design.", min=0)
-    ] = 3
+        int | None,
+        typer.Option(
+            "--attempts",
+            help="How often to configure; for every unit, with the paper's design. [default: 3, or as often as the budget "
+            "pays for]",
+            min=0,
+            show_default=False,
+        ),
+    ] = None
     episodes: Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)] = 100
     budget: Annotated[
         int | None, typer.Option("--budget", help="Episodes of all rounds together, shared out.", metavar="N", min=1)
@@ -50,44 +59,29 @@ class RoundOptions:
         str,
         typer.Option(
             "--test",
-            help="batches: each alone, at a share of δ. eprocess: all together, after every episode; auto takes it for "
-            "networks.",
-            metavar="auto|batches|eprocess",
+            help="combined: p-values of all rounds together. batches: each round alone, at a share of δ. eprocess: after "
+            "every episode; auto takes it for networks.",
+            metavar="auto|combined|batches|eprocess",
         ),
     ] = "auto"
 
 
-def new_console() -> "Console":
-    """The screen, where numbers and names are not coloured."""
-    from rich.console import Console
+def show_plan(console: "Console", world: Any, space: Any, budget: Any) -> None:
+    """How a budget is shared out, and why."""
+    from policyspace.configuration.plan import plan_rounds
 
-    return Console(highlight=False)
-
-
-def say(console: "Console", text: str, style: str | None = None) -> None:
-    """A line as it is."""
-    console.print(text, style=style, markup=False, soft_wrap=True)
+    for sentence in plan_rounds(world, space, budget).sentences:
+        say(console, sentence)
 
 
-def promise(schedule: "Schedule", design: str) -> str:
-    """What holds for all rounds together."""
-    head = f"{schedule.rule} rule, {design} design; "
-    rounds, whole = f"at most {schedule.num_rounds} rounds", f"{schedule.significance:g}"
+def level_in_words(schedule: "Schedule", number: int) -> str:
+    """At which level a round, counted from 0, is tested."""
+    level = schedule.level_of(number)
     if schedule.sequential:
-        return (
-            f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
-            f"'controlled' ever ≤ {whole}."
-        )
-    if schedule.paper_rule:
-        return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
-    return f"{head}δ is shared out over {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
-
-
-def level_in_words(schedule: "Schedule") -> str:
-    """At which level a round is tested."""
-    if schedule.sequential:
-        return f"followed after every episode until E ≥ {1 / schedule.level:.4g}"
-    return f"tested at δ = {schedule.level:.3g}"
+        return f"followed after every episode until E ≥ {1 / level:.4g}"
+    if schedule.combined and number:
+        return f"tested with the rounds before at δ = {level:.3g}"
+    return f"tested at δ = {level:.3g}"
 
 
 def show_round(
@@ -100,20 +94,29 @@ def show_round(
     elsewhere = "where it is" if result.number == 0 else "where the data were collected"
     where = elsewhere if result.design is None else f"configured ({result.design}{asked})"
     most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
-    say(console, f"\nRound {result.number + 1}{most}: {where}", style="bold cyan")
+    say(console, "")
+    say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {words(world, result.configuration)}")
     tested = len(result.undecided) + len(result.newly_selected)
-    say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule)}")
+    say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule, result.number)}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
     if found:
         say(console, f"  newly selected: {', '.join(found)}", style="green")
     else:
         say(console, "  nothing newly selected", style="dim")
     if result.undecided:
-        evidence = {row["group"]: f" (E = {row['e_value']:.2g})" for row in result.tests if "e_value" in row}
+        evidence = {row["group"]: _so_far(row) for row in result.tests}
         say(console, f"  open: {', '.join(name + evidence.get(name, '') for name in result.undecided)}", style="dim")
     for warning in result.warnings:
         say(console, f"  Warning: {warning}", style="yellow")
+
+
+def _so_far(row: dict[str, Any]) -> str:
+    """The evidence for an open unit, where rounds add up and there is some."""
+    if "e_value" in row:
+        return f" (E = {row['e_value']:.2g})"
+    p = row.get("adjusted_p_value", 1.0) if "combined_p_value" in row else 1.0
+    return f" (p = {p:.2g})" if p < 1 else ""
 
 
 def _evidence(result: "Round", truth: "Sequence[str] | None") -> list[str]:

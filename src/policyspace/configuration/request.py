@@ -44,6 +44,14 @@ class Request:
             return "The agent has not been seen yet: it is first observed where it is."
         if self.design == "uniform":
             return "It plays no favourites: every configuration is as likely, whatever was seen."
+        if self.design == "space-filling":
+            return "It lies where no configuration has been near yet: the box of configurations is filled evenly."
+        if self.design == "simulated":
+            return (
+                f"Episodes of the estimated policy, simulated in many configurations, told most about {units} here: the log "
+                f"det of the expected information of {self.num_episodes} episodes is {_figure(after)}, {_figure(before)} "
+                "where the last episodes are from."
+            )
         if self.design == "none":
             return "The world is left as it is: only watching longer can show more."
         if self.design == "paper":

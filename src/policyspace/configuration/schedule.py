@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from policyspace.policies import PolicySpace
 
 RULES = ("simplified", "combinatorial")
-TESTS = ("auto", "batches", "eprocess")
+TESTS = ("auto", "combined", "batches", "eprocess")
+
+LAST_SHARE = 0.5
+"""The share of δ that is kept for the last round, when all the evidence is in; the rounds before it share the rest."""
 
 
 class Options(TypedDict, total=False):
@@ -20,7 +23,7 @@ class Options(TypedDict, total=False):
 
     significance: float
     rule: str
-    attempts: int
+    attempts: int | None
     episodes: int
     budget: int | None
     paper_rule: bool
@@ -40,7 +43,7 @@ class Schedule:
     num_episodes: int = 100  # of a round, unless a budget is shared out
     budget: int | None = None  # episodes of all rounds together
     paper_rule: bool = False  # the paper's union: every round at full δ, with no promise for all of them
-    test: str = "batches"  # each alone, or "eprocess": the evidence of all of them together
+    test: str = "batches"  # each alone; "combined": their p-values together; "eprocess": every episode together
 
     def __post_init__(self) -> None:
         check_share(self.significance, "the significance")
@@ -64,6 +67,7 @@ class Schedule:
         given = {
             {"attempts": "num_attempts", "episodes": "num_episodes"}.get(name, name): given[name] for name in given
         }
+        given = {name: value for name, value in given.items() if (name, value) != ("num_attempts", None)}
         given["test"] = _fitting_test(given["test"], space, given["rule"], given["paper_rule"])
         return cls(units, joint, **given)
 
@@ -80,17 +84,46 @@ class Schedule:
 
     @property
     def sequential(self) -> bool:
-        """Whether evidence is followed over all rounds, instead of every batch being tested alone."""
+        """Whether evidence is followed after every episode, instead of once a round."""
         return self.test == "eprocess"
 
     @property
-    def level(self) -> float:
-        """δ of one round: a share of the whole; all of it for the e-process and the paper's uncorrected union.
+    def combined(self) -> bool:
+        """Whether the p-values of all rounds are combined, instead of every batch being tested alone."""
+        return self.test == "combined"
 
-        Under the hypothesis, the chance that any round selects a unit wrongly is at most the sum of their levels, whatever
-        the configurations depended on.
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """a_s, the share of δ that each round may spend; they add up to one unless the promise does not rest on them.
+
+        Under the hypothesis, the chance that any round selects a unit wrongly is at most the sum of what they spend,
+        whatever the configurations depended on. The e-process has all of δ at every look, and so has the paper's
+        uncorrected union.
         """
-        return self.significance if self.paper_rule or self.sequential else self.significance / self.num_rounds
+        count = self.num_rounds
+        if self.paper_rule or self.sequential:
+            return (1.0,) * count
+        if not self.combined or count == 1:
+            return (1.0 / count,) * count
+        return ((1.0 - LAST_SHARE) / (count - 1),) * (count - 1) + (LAST_SHARE,)
+
+    def level_of(self, number: int) -> float:
+        """δ of one round, counted from 0."""
+        return self.significance * self.shares[min(number, self.num_rounds - 1)]
+
+    def promise(self, design: str) -> str:
+        """What holds for all rounds together, in words."""
+        head = f"{self.rule} rule, {design} design; "
+        rounds, whole = f"at most {self.num_rounds} rounds", f"{self.significance:g}"
+        if self.sequential:
+            return (
+                f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
+                f"'controlled' ever ≤ {whole}."
+            )
+        if self.paper_rule:
+            return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
+        adds = "evidence adds up over" if self.combined else "δ is shared out over"
+        return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
 
     def episodes(self, num_rounds: int, num_episodes: int) -> int:
         """Episodes of the next round after so many: as many as always, or an even share of what the budget has left."""
@@ -109,15 +142,17 @@ def check_count(what: str, number: int, least: int) -> None:
 def _fitting_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) -> str:
     """How rounds are tested: as asked for, or what fits their space.
 
-    Wilks' law finds smaller effects in one batch of a linear policy. It fails for networks, whose e-values need more
-    episodes than a batch has: there evidence must add up over batches.
+    P-values of whole rounds find smaller effects of a linear policy than e-values do. Wilks' law fails for networks, and
+    their e-values need more episodes than a batch has: there evidence must add up over episodes. Sets of supports are
+    united over rounds, which are tested alone.
     """
     if test not in TESTS:
         raise InputError(f"there is no test '{test}' of a study: {nearest(test, TESTS)}")
     simple = rule == "simplified" and not paper_rule
     if test == "auto":
-        return "eprocess" if space.many_peaks and simple else "batches"
-    if test == "eprocess" and not simple:
+        return "batches" if not simple else "eprocess" if space.many_peaks else "combined"
+    if test != "batches" and not simple:
         what = "the paper's rule" if paper_rule else f"the rule '{rule}'"
-        raise InputError(f"the e-process follows one unit at a time, found {what}: leave one of them out.")
+        name = "the e-process" if test == "eprocess" else "combined evidence"
+        raise InputError(f"{name} follows one unit at a time, found {what}: leave one of them out.")
     return test

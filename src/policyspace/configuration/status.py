@@ -37,10 +37,13 @@ class Status:
 
     @property
     def evidence(self) -> dict[str, float] | None:
-        """E of every unit now, where it is followed."""
-        if not self.schedule.sequential or not self.rounds:
+        """E of every unit now, where e-values are followed; 1/p of all rounds together, where p-values are."""
+        if not self.rounds or not (self.schedule.sequential or self.schedule.combined):
             return None
-        return {row["group"]: row["e_value"] for row in self.rounds[-1].tests}
+        rows = self.rounds[-1].tests
+        if self.schedule.sequential:
+            return {row["group"]: row["e_value"] for row in rows}
+        return {row["group"]: 1.0 / row["combined_p_value"] for row in rows}
 
     @property
     def total_episodes(self) -> int:

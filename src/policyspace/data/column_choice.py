@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, final
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.bookkeeping import is_bookkeeping, looks_like_episodes
 from policyspace.data.columns import Table
 from policyspace.data.missing import Missing, complete
@@ -26,6 +27,8 @@ class Columns:
     subjects: str | None = None
     categorical: str | Sequence[str] | None = None
     missing: Missing = "error"
+    recorded: Sequence[str] = ()
+    choices: Choices | None = None
 
     def __post_init__(self) -> None:
         for word in ("episodes", "weights", "subjects"):
@@ -68,10 +71,10 @@ def choose(table: Table, columns: Columns, texts: bool = True) -> Choice:
     actions, categorical = listed(columns.actions), listed(columns.categorical)
     if not actions:
         raise InputError("the action needs at least one column, found none.")
-    taken = [*actions, *columns.others]
+    taken = [*actions, *columns.others, *columns.recorded]
     table.only([*taken, *categorical])
     features, left_out = chosen_features(table, columns.features, taken)
-    used = [*taken, *features]
+    used = [*actions, *columns.others, *features]
     for name in used:
         if used.count(name) > 1:
             raise InputError(f"every column has one role, found '{name}' in two: name it once.")
@@ -126,5 +129,9 @@ def _matched(table: Table, wanted: list[str], taken: Sequence[str]) -> list[str]
         if not matching:
             near = nearest(name.strip("*?[]"), columns)
             raise InputError(f"no column matches the pattern '{name}': {near}")
+        if set(matching) <= set(taken):
+            raise InputError(
+                f"the pattern '{name}' matches only '{matching[0]}' and its like, which have another role: name them."
+            )
         found += [column for column in matching if column not in (*found, *taken, *wanted)]
     return found

@@ -79,6 +79,10 @@ class Table:
         series = self.column(name, text_is_label=True)
         return _values(series) if series.dtype.is_numeric() else np.array(series.cast(str).to_list(), dtype=object)
 
+    def recorded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Numbers and truths as they are, also those that are not known."""
+        return {name: self.only([name])[name].to_numpy() for name in names}
+
     def numbers(self, name: str) -> np.ndarray:
         """A numeric column as float64."""
         series = self.column(name)

@@ -35,7 +35,8 @@ class Demonstrations:
     `action_names`, whose last name is the reference action; continuous ones are [n, k], one name a column.
     `weights` [n] multiply the log-likelihood of their rows; `blocks` names the one-hot features of each category;
     `metadata` is what else a file carried, anything that JSON can hold; `subjects` [n] are the people or animals whose
-    rows belong together.
+    rows belong together; `recorded` holds what else was written down of each row [n], which no test looks at: ends of
+    episodes, rewards, log-probabilities.
     """
 
     features: np.ndarray
@@ -47,6 +48,7 @@ class Demonstrations:
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     subjects: np.ndarray | None = None
+    recorded: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         features = as_matrix(self.features, "the features")
@@ -69,7 +71,9 @@ class Demonstrations:
         _check_choice(actions, action_names, weights)
         blocks = {str(name): tuple(inside) for name, inside in self.blocks.items()}
         _check_blocks(blocks, names)
-        values = (features, actions, names, action_names, episodes, weights, blocks, dict(self.metadata), subjects)
+        recorded = _recorded(self.recorded, names, n)
+        metadata = dict(self.metadata)
+        values = (features, actions, names, action_names, episodes, weights, blocks, metadata, subjects, recorded)
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, _frozen(value) if isinstance(value, np.ndarray) else value)
 
@@ -124,6 +128,7 @@ class Demonstrations:
             self.blocks,
             self.metadata,
             None if self.subjects is None else self.subjects[rows],
+            {name: values[rows] for name, values in self.recorded.items()},
         )
 
     def without_weights(self, what: str) -> "Demonstrations":
@@ -166,6 +171,7 @@ class Demonstrations:
         blocks: Mapping[str, Sequence[str]] | None = None,
         metadata: Mapping[str, Any] | None = None,
         subjects: Any = None,
+        recorded: Mapping[str, Any] | None = None,
     ) -> "Demonstrations":
         """From arrays or lists: whole numbers, booleans and text are discrete actions, other numbers continuous ones.
 
@@ -191,6 +197,7 @@ class Demonstrations:
             {name: tuple(inside) for name, inside in (blocks or {}).items()},
             metadata or {},
             subjects,
+            recorded or {},
         )
         made = _with_labels_that_weigh(made)
         return made if reference is None else made.with_reference(reference)
@@ -210,19 +217,21 @@ class Demonstrations:
         subjects: str | None = None,
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
+        recorded: Sequence[str] = (),
     ) -> "Demonstrations":
         """From the columns of a polars, pandas or Arrow table.
 
         `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
         like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
         `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
+        `recorded` names columns that are kept beside the pairs.
         """
-        from policyspace.data.column_choice import Columns, choose
+        from policyspace.data.column_choice import Columns, choose, listed
         from policyspace.data.columns import Table
 
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, recorded)
         choice = choose(Table.of(frame), columns)
-        table, chosen = choice.table, [actions] if isinstance(actions, str) else list(actions)
+        table, chosen = choice.table, listed(actions)
         values, names, blocks = table.features(choice.features)
         return cls.from_arrays(
             values,
@@ -236,6 +245,7 @@ class Demonstrations:
             blocks,
             dict(metadata or {}) | choice.metadata,
             None if subjects is None else table.labels(subjects),
+            table.recorded(recorded),
         )
 
 
@@ -318,6 +328,20 @@ def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarr
         raise InputError(
             f"every row has the action '{only}': nothing can be identified from an agent that never chooses."
         )
+
+
+def _recorded(given: Mapping[str, Any], names: tuple[str, ...], n: int) -> dict[str, np.ndarray]:
+    """One number or truth a row under each name; what is not known is not a number."""
+    made = {}
+    for name, values in given.items():
+        if name in names:
+            raise InputError(f"what is recorded beside the features needs a name of its own, found '{name}' twice.")
+        array = as_vector(values, f"the recorded '{name}'")
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"the recorded '{name}' must be numbers or truths, found an array of type {array.dtype}.")
+        _check_length(array, n, f"the recorded '{name}'")
+        made[str(name)] = _frozen(array)
+    return made
 
 
 def _check_blocks(blocks: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> None:

@@ -44,6 +44,7 @@ def write_npz(demonstrations: Demonstrations, roles: Roles, file: BinaryIO) -> N
         arrays["weights"] = demonstrations.weights
     if demonstrations.subjects is not None:
         arrays["subjects"] = demonstrations.subjects
+    arrays |= {f"recorded.{name}": values for name, values in demonstrations.recorded.items()}
     np.savez(file, **arrays, **{KEY: np.array(roles.to_json())})  # type: ignore[arg-type]
 
 
@@ -73,7 +74,8 @@ def _by_role(arrays: Arrays, features: np.ndarray, actions: np.ndarray) -> Store
 
 def _as_written(arrays: Arrays, roles: Roles) -> Stored:
     others = dict(zip(OTHER_ARRAYS, (roles.episode, roles.weight, roles.subject), strict=True))
-    for name, wanted in ({"features": "", "actions": ""} | others).items():
+    kept = {f"recorded.{name}": "" for name in roles.recorded}
+    for name, wanted in ({"features": "", "actions": ""} | others | kept).items():
         if wanted is not None and name not in arrays:
             raise InputError(f"its header promises the array '{name}', found none: write the file again.")
     columns = _split(arrays["features"], list(roles.features))
@@ -85,6 +87,7 @@ def _as_written(arrays: Arrays, roles: Roles) -> Stored:
         actions = names[actions]
     columns += _split(actions, list(roles.action))
     columns += [(wanted, arrays[name]) for name, wanted in others.items() if wanted is not None]
+    columns += [(name, arrays[f"recorded.{name}"]) for name in roles.recorded]
     return _frame(columns), roles
 
 

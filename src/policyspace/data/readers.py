@@ -1,4 +1,4 @@
-"""Files in, demonstrations out, and back: CSV, Parquet, Arrow and NPZ, never pickled.
+"""Files in, demonstrations out, and back: CSV, Parquet, Arrow and NPZ, never pickled; other sources by their connector.
 
 A file written here carries the roles of its columns, so that `read(path)` returns exactly what `write` was given.
 """
@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.column_choice import Columns
 from policyspace.data.columns import Table
+from policyspace.data.connectors import load
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.missing import Missing
 from policyspace.data.npz import read_npz, write_npz
@@ -34,7 +36,7 @@ SUFFIXES = (*SEPARATORS, *PARQUET, *ARROW, ".npz")
 
 @one_vocabulary
 def read(
-    path: str | Path,
+    source: Any,
     actions: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
     episodes: str | None = None,
@@ -44,31 +46,23 @@ def read(
     subjects: str | None = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
 ) -> Demonstrations:
-    """Demonstrations from a file, by its suffix; a file written by `write` needs no other argument.
+    """Demonstrations from a file, by its suffix, or as another tool keeps them: most need no other argument.
 
-    What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come before what the file says.
+    `source` is a file, a Minari dataset (object, folder or id), an HDF5 file of D4RL, a folder of LeRobot, a list of
+    episodes (observations, actions), imitation's trajectories, a dict of arrays, a batch of RLlib, a buffer of
+    stable-baselines3, or a table. What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come
+    before what the source says.
     """
-    frame, roles = table_of(path)
     try:
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        frame, roles = table_of(source)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, choices=choices)
         return assemble(frame, roles, columns, discrete, reference)
     except InputError as error:
-        raise _located(Path(path), error) from error
-
-
-def table_of(path: str | Path) -> Stored:
-    """The table in a file, and what the file says about its columns."""
-    path = Path(path)
-    try:
-        with _translated("the path of a file"):
-            if path.is_dir():
-                raise InputError("expected a file, found a folder: name one file in it.")
-        suffix = _suffix(path)
-        with _translated(f"a readable {suffix} file"):
-            return _stored(_bytes(path), suffix)
-    except InputError as error:
-        raise _located(path, error) from error
+        if not isinstance(source, str | Path):
+            raise
+        raise _located(Path(source), error) from error
 
 
 def write(demonstrations: Demonstrations, path: str | Path) -> None:
@@ -86,6 +80,23 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
                 _write_arrow(to_frame(demonstrations, roles), roles, file, suffix)
     except InputError as error:
         raise _located(path, error) from error
+
+
+def table_of(source: Any) -> Stored:
+    """The table in a source, and what the source says about it."""
+    if not isinstance(source, str | Path):
+        return load(source) or (Table.of(source).frame, None)
+    path = Path(source)
+    with _translated("a source that can be read"):
+        stored = load(source)
+    if stored is not None:
+        return stored
+    with _translated("the path of a file"):
+        if path.is_dir():
+            raise InputError("expected a file, found a folder of neither Minari nor LeRobot: name one file in it.")
+    suffix = _suffix(path)
+    with _translated(f"a readable {suffix} file"):
+        return _stored(_bytes(path), suffix)
 
 
 def _located(path: Path, error: InputError) -> InputError:

@@ -1,4 +1,4 @@
-"""Whatever a user calls data, as demonstrations: arrays, a table, a file, or demonstrations that are ready."""
+"""Whatever a user calls data, as demonstrations: arrays, a table, a file, what a tool keeps, or ready demonstrations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.data.column_choice import Choice, chosen_features, episode_warnings
+from policyspace.data.alternatives import Choices
+from policyspace.data.choice_tables import choice_demonstrations
+from policyspace.data.column_choice import Choice, Columns, chosen_features, episode_warnings
 from policyspace.data.columns import Table
+from policyspace.data.connectors import recognised
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.formula import Formula, parse_formula
 from policyspace.data.lags import with_lags
@@ -29,6 +32,7 @@ def demonstrations_of(
     subjects: Any = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
     formula: str | None = None,
 ) -> Demonstrations:
     """The pairs in `data`: of a table or a file the other arguments name the columns, beside an array they are arrays.
@@ -37,16 +41,13 @@ def demonstrations_of(
     `formula` says which columns of a table are actions and features, and what is made of them.
     """
     if formula is not None:
-        read_as = formula_of(formula, actions, features)
-        if isinstance(data, Demonstrations) or not (isinstance(data, str | Path) or hasattr(data, "columns")):
+        if choices is not None:
             raise InputError(
-                "a formula is about the columns of a table or a file, found arrays: put them in one table."
+                "a formula is about features, found attributes of alternatives too: leave one of them out."
             )
-        base = demonstrations_of(
-            data, one_or_many(read_as.actions), read_as.columns, episodes, weights, reference, discrete, subjects,
-            categorical, missing,
-        )  # fmt: skip
-        return read_as.expand(base)
+        read_as = formula_of(formula, data, actions, features)
+        columns = (episodes, weights, reference, discrete, subjects, categorical, missing)
+        return read_as.expand(demonstrations_of(data, one_or_many(read_as.actions), read_as.columns, *columns))
     said = {"episodes": episodes, "weights": weights, "subjects": subjects}
     of_columns = {"categorical": categorical, "missing": None if missing == "error" else missing}
     if isinstance(data, Demonstrations):
@@ -58,11 +59,15 @@ def demonstrations_of(
                     "arrays or the file instead of the demonstrations."
                 )
         return data if reference is None else data.with_reference(reference)
+    named = actions is None or is_names(actions)
     words: dict[str, Any] = said | {"discrete": discrete, "reference": reference}
-    if isinstance(data, str | Path):
-        return read(data, actions, features, categorical=categorical, missing=missing, **words)
+    if isinstance(data, str | Path) or (named and recognised(data)):
+        return read(data, actions, features, categorical=categorical, missing=missing, choices=choices, **words)
     table = hasattr(data, "columns")
-    if table and actions is not None and is_names(actions):
+    if table and choices is not None:
+        roles = Columns(actions, features, **said, categorical=categorical, missing=missing, choices=choices)
+        return choice_demonstrations(Table.of(data), roles, {}, reference)
+    if table and actions is not None and named:
         return Demonstrations.from_frame(data, actions, features, categorical=categorical, missing=missing, **words)
     if actions is None:
         raise InputError("the actions are missing: give an array of actions, or the name of the action column.")
@@ -78,8 +83,10 @@ def demonstrations_of(
     )
 
 
-def formula_of(formula: str, actions: Any, features: Any) -> Formula:
-    """What a formula says, which must be all that is said about actions and features."""
+def formula_of(formula: str, data: Any, actions: Any, features: Any) -> Formula:
+    """What a formula says, which must be all that is said about the actions and features of a table."""
+    if isinstance(data, Demonstrations) or not (isinstance(data, str | Path) or hasattr(data, "columns")):
+        raise InputError("a formula is about the columns of a table or a file, found arrays: put them in one table.")
     if actions is not None or features is not None:
         found = "actions" if actions is not None else "features"
         raise InputError(f"a formula names the actions and the features, found {found} beside it: leave them out.")

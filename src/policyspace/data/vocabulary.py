@@ -9,7 +9,7 @@ from policyspace.errors import InputError, nearest
 
 RENAMED = {
     "names": "features", "action": "actions", "episode": "episodes", "weight": "weights", "subject": "subjects",
-    "num_attempts": "attempts", "num_episodes": "episodes", "initial": "configuration",
+    "num_attempts": "attempts", "num_episodes": "episodes", "initial": "configuration", "path": "source",
 }  # fmt: skip
 """Words of earlier versions, which still work, and what they are called now."""
 

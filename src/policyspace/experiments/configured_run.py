@@ -39,12 +39,15 @@ def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, 
     """One agent in a random first configuration, observed until the rounds or the budget end; α̂ and β̂ of what is found.
 
     The agent learns anew in every configuration. The seed decides controls, first configuration, learning and episodes,
-    so that ways of configuring are compared on the same agents; a setting may also name controls and configuration.
+    so that ways of configuring are compared on the same agents; a setting may also name controls and configuration, or
+    begin at the world's flat configuration, if it has one.
     """
     controls, start, rounds_key = jax.random.split(jax.random.key(setting["seed"]), 3)
     truth = frozenset(setting["controls"]) if "controls" in setting else world.random_controls(controls)
     named = "initial" in setting
     initial = world.check_configuration(setting["initial"]) if named else world.random_configuration(start)
+    if setting.get("flat_first"):
+        initial = world.flat_configuration() or initial
     design = DESIGNS[setting["design"]](**setting["design_options"])
 
     def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
@@ -55,7 +58,7 @@ def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, 
     rounds = list(
         configure(
             world, observe, rounds_key, space, "simplified", setting["significance"], design,
-            setting.get("num_episodes", 100), setting["num_attempts"], setting.get("budget"), initial,
+            setting.get("num_episodes", 100), setting.get("num_attempts"), setting.get("budget"), initial,
             setting.get("paper_rule", False),
         )
     )  # fmt: skip

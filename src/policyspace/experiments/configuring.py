@@ -17,6 +17,8 @@ COMPARED: dict[str, dict[str, Any]] = {
     "noncentrality": {},
 }
 """The designs compared at equal totals; the paper's objective asks for all undecided units together there."""
+ROUNDS = {"none": 0, "paper": 3}
+"""Rounds after the first one at equal totals, where they are not planned from the total."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,6 @@ class Configuring:
     published_learning: dict[str, Any]  # the paper's literal settings of the agent
     story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
     story_episodes: int
-    joint_attempts: int = 3  # rounds after the first one of a joint design, re-designed each time
 
     def cells(self, scale: Scale) -> list[Cell]:
         """With and without configuring by episodes of a round, all designs at equal totals, one agent's story.
@@ -73,12 +74,16 @@ class Configuring:
         return common | {"paper_rule": True, "learning": self.published_learning}
 
     def _at_total(self, total: int, design: str, seed: int) -> dict[str, Any]:
-        """Without configuration all episodes are one round, at full δ."""
-        return {
-            "part": "totals",
-            "seed": seed,
-            "design": design,
-            "design_options": COMPARED[design],
-            "budget": total,
-            "num_attempts": 0 if design == "none" else self.joint_attempts,
-        }
+        """The rounds of a design at a total."""
+        return {"part": "totals", "seed": seed, "design": design, "design_options": COMPARED[design]} | rounds_at(
+            total, design
+        )
+
+
+def rounds_at(total: int, design: str) -> dict[str, Any]:
+    """Without configuration all episodes are one round, at full δ; the paper's begins where the agent is, and re-designs
+    three times; others have as many rounds as the total pays for, the first at the flat configuration if there is one.
+    """
+    if design in ROUNDS:
+        return {"budget": total, "num_attempts": ROUNDS[design]}
+    return {"budget": total, "flat_first": True}

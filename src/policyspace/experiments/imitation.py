@@ -29,6 +29,8 @@ AUTHORS_HOURS = 370.0
 EPISODES = (10, 30, 100, 300, 1000, 3000)
 SIGNIFICANCE = 0.01
 NUM_ATTEMPTS = 3
+LEARNING = {"num_steps": 200, "num_episodes": 250, "learning_rate": 0.1}
+"""The paper's learning: weights that are learned better grow without end, and nobody imitates them."""
 
 
 def cells(scale: Scale) -> list[Cell]:
@@ -54,7 +56,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
 
     def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
         learning, acting = jax.random.split(key)
-        new = learn(world, space, agent.controls, configuration, learning) if batches else agent
+        new = learn(world, space, agent.controls, configuration, learning, **LEARNING) if batches else agent
         batches.append(new.act(world, configuration, acting, num_episodes))
         return batches[-1]
 
@@ -105,7 +107,7 @@ def _agent(seed: int) -> tuple[Agent, Configuration, Key]:
     world, space = world_and_space("gridworld")
     controls, start, learning, rounds_key = jax.random.split(jax.random.key(seed), 4)
     initial = world.random_configuration(start)
-    return learn(world, space, world.random_controls(controls), initial, learning), initial, rounds_key
+    return learn(world, space, world.random_controls(controls), initial, learning, **LEARNING), initial, rounds_key
 
 
 def _identified(first: Round) -> tuple[str, ...]:

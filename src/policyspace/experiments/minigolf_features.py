@@ -7,6 +7,7 @@ import polars as pl
 from scipy.stats import binomtest
 
 from policyspace.experiments.configured_run import observed_agent
+from policyspace.experiments.configuring import rounds_at
 from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
 from policyspace.experiments.frames import groups, paired, rates, tidy
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
@@ -47,13 +48,13 @@ Counts = dict[tuple[str, int, str], Rate]
 def cells(scale: Scale) -> list[Cell]:
     """Ways of configuring at equal numbers of episodes a round, as the paper compares them, and at equal totals."""
     features = [
-        _cell(scale, "features", design, options, attempts, seed, num_episodes=n)
+        _cell(scale, "features", design, options, seed, num_attempts=attempts, num_episodes=n)
         for n in ((40,) if scale.quick else EPISODES)
         for design, options, attempts in _ways(scale)
         for seed in range(scale.num_runs(RUNS, 2))
     ]
     totals = [
-        _cell(scale, "totals", design, options, 0 if design == "none" else NUM_ATTEMPTS, seed, budget=total)
+        _cell(scale, "totals", design, options, seed, **rounds_at(total, design))
         for total in ((40,) if scale.quick else TOTALS)
         for design, options in (("none", {}), ("uniform", {}), ("paper", {**PAPER, "joint": True}), ("d-optimal", {}))
         for seed in range(scale.num_runs(TOTALS_RUNS, 2))
@@ -68,17 +69,14 @@ def _ways(scale: Scale) -> list[tuple[str, dict[str, Any], int]]:
     return [("none", {}, 0), ("paper", PAPER, 1 if scale.quick else 10), ("d-optimal", {}, NUM_ATTEMPTS)]
 
 
-def _cell(
-    scale: Scale, part: str, design: str, options: dict[str, Any], attempts: int, seed: int, **episodes: int
-) -> Cell:
+def _cell(scale: Scale, part: str, design: str, options: dict[str, Any], seed: int, **rounds: int) -> Cell:
     return Cell(
         "minigolf-features",
         {
             "part": part,
             "design": design,
             "design_options": options,
-            "num_attempts": attempts,
-            **episodes,
+            **rounds,
             "learning": AS_PUBLISHED if scale.as_published else BRIEF[OURS],
             "significance": 0.01,
             "paper_rule": scale.as_published,

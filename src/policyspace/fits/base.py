@@ -10,6 +10,7 @@ from policyspace.fits.design import Design
 from policyspace.fits.law import ReferenceLaw
 from policyspace.policies.base import ExponentialFamily, Policy, PolicySpace
 from policyspace.policies.groups import Support
+from policyspace.progress import counted
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Likelihood(ABC):
 
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """The fits inside several Θ_I; families that can, do it in one pass."""
-        return [self.fit(support) for support in supports]
+        return [self.fit(support) for support in counted(supports, "fitting")]
 
     def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of λ_I that say on which side of its critical value it lies; exact, where nothing less is cheaper."""

@@ -134,4 +134,4 @@ def with_firth(likelihood: Likelihood) -> Likelihood:
         raise InputError(
             f"Firth's penalty is for the linear Boltzmann policy, found {type(likelihood.space).__name__}: leave it out."
         )
-    return FirthLikelihood(likelihood)
+    return getattr(likelihood, "with_penalty", FirthLikelihood)(likelihood)

@@ -25,14 +25,14 @@ def clustered_covariance(likelihood: Likelihood, data: Demonstrations) -> np.nda
             "a covariance by cluster needs features that are not collinear: drop a redundant one, or use the test 'lean'."
         )
     space, design = linear.space, linear.design
-    (theta, information), rows = linear.sharpened(), design.standardise(data.features)
+    theta, information = linear.sharpened()
     expected = space.expected_action(theta, data.features)
     assert expected is not None
     seen = data.actions if not space.discrete else data.actions[:, None] == np.arange(expected.shape[1])
-    weights = np.ones(len(rows)) if data.weights is None else data.weights
-    scores = (((seen - expected) * weights[:, None])[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    weights = np.ones(data.num_pairs) if data.weights is None else data.weights
+    scores = design.scores(data.features, (seen - expected) * weights[:, None])
     codes = clusters_of(data)
-    num_clusters, columns = int(codes.max()) + 1, rows.shape[1]
+    num_clusters = int(codes.max()) + 1
     if data.subjects is None and not data.sampling_weights and data.weights is not None:  # a count is as many clusters
         meat, num_clusters = (scores / weights[:, None]).T @ scores, int(weights.sum())
     else:
@@ -45,7 +45,8 @@ def clustered_covariance(likelihood: Likelihood, data: Demonstrations) -> np.nda
     if space.discrete:
         bread = np.linalg.inv(information)
     else:
+        rows = design.standardise(data.features)
         bread = np.kron(np.eye(expected.shape[1]), np.linalg.inv((rows * weights[:, None]).T @ rows))
-        meat *= (likelihood.total_weight - 1) / (likelihood.total_weight - columns)
+        meat *= (likelihood.total_weight - 1) / (likelihood.total_weight - rows.shape[1])
     back = to_raw_coordinates(design, len(bread))
     return back.T @ bread @ meat @ bread @ back

@@ -212,7 +212,8 @@ def _warnings(
     settings: dict[str, Any],
 ) -> list[str]:
     diverging = likelihood.diverging
-    warnings = [str(warning) for warning in data.metadata.get("warnings", ())]
+    told = [data.metadata.get(word) for word in ("warnings", "cautions")]  # of reading the data, of recording them
+    warnings = [str(warning) for listed in told if isinstance(listed, list | tuple) for warning in listed]
     warnings += [str(dependence) for dependence in related]
     if settings["test"] != "lean" or not space.num_parameters:  # fits by which nothing was decided need no remarks
         warnings += likelihood.remarks()

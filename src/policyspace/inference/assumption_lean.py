@@ -45,7 +45,7 @@ class AssumptionLean(SupportTest):
             )
         if data.metadata.get("terms_share_columns"):
             raise InputError(
-                "the test 'lean' asks whether a column is used in any form, found several terms of one column in the formula: "
+                "the test 'lean' asks whether a column is used in any form, found several terms of one column: "
                 "leave the formula out, or use another test."
             )
         self.space = space

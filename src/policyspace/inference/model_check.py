@@ -10,9 +10,10 @@ from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits.base import Likelihood
 from policyspace.inference.lean.nuisance import choose_family
-from policyspace.inference.lean.rows import checked_rows
+from policyspace.inference.lean.rows import checked_rows, sample_of_episodes
 from policyspace.inference.residual_tests import clustered_p, lag_correlation, lag_p, pairs, smallest_p
 from policyspace.policies.base import PolicySpace
+from policyspace.progress import say_progress
 
 NAMES = ("independent rows", "form", "noise")
 
@@ -100,7 +101,8 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
     if data.weights is not None:
         return unchecked("rows that stand for several have no order and no chance of their own")
-    rows = _sampled(data)
+    say_progress("checking what the policy assumes")
+    rows = sample_of_episodes(data.episodes, data.num_pairs, MOST_ROWS)
     left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
     if left is None:
         if likelihood.full.separated:
@@ -121,16 +123,6 @@ def _parameters_of_an_action(likelihood: Likelihood) -> float:
 def unchecked(why: str) -> ModelCheck:
     """Nothing was looked at, for this reason."""
     return ModelCheck([Assumption(name, None, None, f"not checked: {why}") for name in NAMES])
-
-
-def _sampled(data: Demonstrations) -> np.ndarray:
-    if data.num_pairs <= MOST_ROWS:
-        return np.arange(data.num_pairs)
-    if data.episodes is None or not data.num_episodes or data.num_episodes < 10:
-        return np.arange(MOST_ROWS)
-    step = int(np.ceil(data.num_pairs / MOST_ROWS))
-    rows = np.flatnonzero(data.episodes % step == 0)
-    return rows if len(rows) else np.arange(MOST_ROWS)
 
 
 def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -> Residuals | None:

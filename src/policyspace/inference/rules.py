@@ -10,6 +10,7 @@ from policyspace.inference.corrections import CORRECTIONS, Correction
 from policyspace.inference.glr import Test
 from policyspace.inference.lattice import Lattice, minimal, without_sufficient_child
 from policyspace.policies.groups import Support
+from policyspace.progress import say_progress
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def all_supports(test: SupportTest, significance: float, paper_rule: bool = Fals
 def _one_group_out(test: SupportTest) -> dict[int, Test]:
     """The test with one group out and all others in, for every tested group."""
     groups = test.space.tested
+    say_progress("testing groups")
     return dict(zip(groups, test.test_many([test.space.without(g) for g in groups]), strict=True))
 
 

@@ -22,7 +22,8 @@ from policyspace.planning.power import check_share, noncentrality_quantile, pair
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
 from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
 from policyspace.policies.groups import Group
-from policyspace.table import Table
+from policyspace.shown import Shown, remembering_its_call
+from policyspace.table import Table, page_of_text
 
 TESTS = ("wilks", "universal", "eprocess")
 
@@ -54,7 +55,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """The plan for every tested group, and all that it rests on."""
 
     groups: list[GroupPlan]
@@ -69,6 +70,7 @@ class Plan:
     procedure: Procedure
     given_effect: float | None
     warnings: list[str]
+    made_by: str = ""  # the call or the command that makes it again
 
     @property
     def sentence(self) -> str:
@@ -88,11 +90,11 @@ class Plan:
         return plan_notes(self)
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(), "", *self.notes()])
+        return page_of_text(self.sentence, self.table().text(), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""
-        plain = {name: value for name, value in vars(self).items() if name != "procedure"}
+        plain = {name: value for name, value in vars(self).items() if name not in ("procedure", "made_by")}
         plain["groups"] = [asdict(group) for group in self.groups]
         plain["intervals"] = [asdict(interval) | {"bound": interval.bound} for interval in self.intervals]
         return {"answer": self.sentence, **{name: as_number(value) for name, value in plain.items()}}
@@ -121,6 +123,7 @@ class Aim:
             raise InputError(f"the effect must be a positive number, found {self.effect:g}.")
 
 
+@remembering_its_call
 @one_vocabulary
 def plan(
     data: Any,

@@ -1,7 +1,8 @@
-"""Agents that learn in a world, inside the policy space that they control: G(PO)MDP with Adam."""
+"""Agents that learn in a world, inside the policy space that they control: well, or by G(PO)MDP with Adam."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -10,6 +11,7 @@ import optax
 from policyspace.errors import InputError, nearest
 from policyspace.policies import PolicySpace, Support
 from policyspace.policies.jax_setup import jax, jnp
+from policyspace.progress import say_progress
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.worlds.policy_gradient import policy_gradient
 from policyspace.worlds.trajectories import Trajectories
@@ -40,13 +42,19 @@ class Learning:
     decay: float = 1.0
 
 
+WELL = {
+    "gridworld": "policyspace.worlds.exact_gridworld:learn_exactly",
+    "continuous-gridworld": "policyspace.worlds.pathwise_learning:learn_pathwise",
+}
+"""Where agents of a world learn better than G(PO)MDP lets them, by what a simulator knows and an agent does not."""
+
 LEARNING = {
     "gridworld": Learning(200, 250, 0.1),
     "continuous-gridworld": Learning(300, 100, 0.01, decay=0.1),  # at 100 steps and the rate 0.1 it hardly learns
     "minigolf": Learning(5000, 500, 0.002, (0.0, 0.1), decay=0.0),  # what it takes to come near the best return
     "car": Learning(100, 50, 0.03, (-0.01, 0.01)),
 }
-"""The paper's settings, and where it gives none or they do not learn, ours."""
+"""G(PO)MDP by the paper's settings, and where it gives none or they do not learn, ours."""
 OTHER_WORLDS = Learning(200, 250, 0.05, (-0.01, 0.01))
 
 
@@ -60,7 +68,7 @@ class Agent:
     controls: tuple[str, ...]  # the groups that it controls, the paper's I*, by name
     theta: np.ndarray  # [d]
     configuration: dict[str, np.ndarray]
-    learning_curve: np.ndarray  # the mean discounted return before each learning step
+    learning_curve: np.ndarray  # the mean discounted return before each learning step, or after each phase
     seed: int | None = None
 
     @property
@@ -88,13 +96,18 @@ def learn(
 ) -> Agent:
     """An agent that climbs J_ω(θ) inside Θ_{I*}: θ ← θ + Adam(∇̂J), for `num_steps` or until `stop` says so.
 
-    What is not given is the world's: its policy space, the controls and the configuration of its defaults, the
-    learning settings of `LEARNING`. `start` is a θ to go on from. Calls that share world and space objects share the
-    compiled code, whatever the controls, the configuration and the numbers.
+    What is not given is the world's: its policy space, the controls and the configuration of its defaults. If nothing is
+    said about the learning, agents of the worlds in `WELL` learn as that says, others by G(PO)MDP with the settings of
+    `LEARNING`, as do all of which anything is said. `start` is a θ to go on from. Calls that share world and space
+    objects share the compiled code, whatever the controls, the configuration and the numbers.
     """
     space = world.policy_space() if space is None else space
     owned = [world.true_controls if controls is None else controls]
     omega = [world.default_configuration() if configuration is None else configuration]
+    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop)) and _in_own_space(
+        world, space
+    ):
+        return _learn_well(world, space, owned[0], omega[0], key)
     settings = _settings(world, num_steps, num_episodes, learning_rate)
     return _learn(world, space, owned, omega, [key], settings, start, stop, progress, one=True)[0]
 
@@ -111,7 +124,7 @@ def learn_many(
     start: np.ndarray | None = None,
     progress: Progress | None = None,
 ) -> list[Agent]:
-    """Several agents at once, each with its own controls, configuration and key; `start` [d] or [agents, d]."""
+    """Several agents at once by G(PO)MDP, each with its own controls, configuration and key; `start` [d] or [agents, d]."""
     if not len(controls) == len(configurations) == len(keys) > 0:
         raise InputError(
             f"as many controls as configurations and keys are needed, found {len(controls)}, {len(configurations)} "
@@ -149,6 +162,33 @@ def support_of(space: PolicySpace, names: Iterable[str]) -> Support:
             raise InputError(f"there is no feature '{name}' to control: {nearest(name, space.named(space.everything))}")
         support.append(known[name])
     return frozenset(support) | {i for i, group in enumerate(space.groups) if group.always}
+
+
+def _in_own_space(world: ConfMDP, space: PolicySpace) -> bool:
+    """Whether agents of this world and this space have a better way to learn than G(PO)MDP."""
+    if world.name not in WELL:
+        return False
+    own = world.policy_space()
+    return space.describe() == own.describe() and tuple(space.feature_names) == tuple(own.feature_names)
+
+
+def _learn_well(
+    world: ConfMDP, space: PolicySpace, controls: Iterable[str], configuration: Mapping[str, Any], key: Key | int
+) -> Agent:
+    """An agent that learned as `WELL` says."""
+    module, _, name = WELL[world.name].partition(":")
+    support, omega = support_of(space, controls), world.check_configuration(configuration)
+    chance = jax.random.key(key) if isinstance(key, int) else key
+    theta, curve = getattr(import_module(module), name)(world, space, space.free(support), omega, chance)
+    return Agent(
+        world=world.name,
+        space=space,
+        controls=tuple(space.named(support)),
+        theta=theta,
+        configuration={name: np.asarray(value) for name, value in omega.items()},
+        learning_curve=curve,
+        seed=key if isinstance(key, int) else None,
+    )
 
 
 class _Learner(NamedTuple):
@@ -224,6 +264,7 @@ def _learn(
         learner, curve = advance(world, space, settings.num_episodes, learner, key, mask, omega, rates, done, count)
         curves = np.concatenate([curves, np.atleast_2d(np.asarray(curve))[:, :count]], axis=1)
         done += count
+        say_progress(f"learning, return {curves.mean(axis=0)[-10:].mean():.4g}", done, settings.num_steps)
         if progress is not None:
             progress(done, settings.num_steps, curves.mean(axis=0))
 

@@ -1,6 +1,6 @@
 """Configurable Markov decision processes: what a world must say, and how agents are run in it (Definition 2.1)."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,14 +11,13 @@ from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.random_numbers import standard_normals
-from policyspace.worlds.configuration_parameters import ConfigurationParameter, checked_configuration
+from policyspace.worlds.configurable import Array, Configurable, Configuration, Key
+from policyspace.worlds.configuration_parameters import checked_configuration
 from policyspace.worlds.trajectories import Trajectories
 
-Array = Any  # a JAX array
-Key = Any  # a JAX random key
+__all__ = ["Array", "ConfMDP", "Configuration", "Episodes", "Key", "State", "Step", "rollout"]
+
 State = Any  # an array or a pytree of arrays
-Configuration = dict[str, Array]
-"""ω: one array a configuration parameter, by name."""
 
 
 class Step(NamedTuple):
@@ -39,17 +38,12 @@ class Episodes(NamedTuple):
     step: Callable[[Array, State], Step]  # from the chances of a step and the states before it
 
 
-class ConfMDP(ABC):
+class ConfMDP(Configurable):
     """A family of worlds (S, A, R, γ, μ_ω, p_ω), one for each configuration ω.
 
     Methods are pure JAX functions of one sample; callers batch them with `vmap` and differentiate them in ω. Rewards
     and ends do not depend on ω: where an outcome does, the state carries it. A world is hashable and never changes.
     """
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What the command line and reports call the world."""
 
     @property
     @abstractmethod
@@ -62,29 +56,9 @@ class ConfMDP(ABC):
         """γ."""
 
     @property
-    @abstractmethod
-    def feature_names(self) -> tuple[str, ...]:
-        """The features φ that agents may perceive, without the constant."""
-
-    @property
-    @abstractmethod
-    def action_names(self) -> tuple[str, ...]:
-        """The actions, or the components of a continuous action."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[ConfigurationParameter, ...]:
-        """The entries of ω."""
-
-    @property
     def configures_transitions(self) -> bool:
         """Whether p_ω depends on ω; where only μ_ω does, weights come from the first state alone."""
         return True
-
-    @property
-    def action_bounds(self) -> tuple[float, float] | None:
-        """The interval that matters for the components of an action; None if actions are discrete, codes 0, 1, …"""
-        return None
 
     @abstractmethod
     def initial(self, key: Key, configuration: Configuration) -> State:
@@ -129,9 +103,11 @@ class ConfMDP(ABC):
     def features(self, state: State) -> Array:
         """φ(s) [q], without the constant."""
 
-    @abstractmethod
-    def policy_space(self, **options: Any) -> PolicySpace:
-        """The policy space in which this world's agents are sought; options go to its constructor."""
+    def simulate(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+    ) -> Trajectories:
+        """Episodes of π_θ at ω, by the one `rollout`."""
+        return rollout(self, space, theta, configuration, key, num_episodes)
 
     @property
     def true_controls(self) -> frozenset[str]:
@@ -156,8 +132,9 @@ class ConfMDP(ABC):
         }
 
     def uniform_configuration(self, key: Key) -> Configuration:
-        """The ω that plays no favourites: uniform between the bounds, unless the world has a flat one."""
-        return ConfMDP.random_configuration(self, key)
+        """The ω that plays no favourites: the flat one, or uniform between the bounds where there is none."""
+        flat = self.flat_configuration()
+        return ConfMDP.random_configuration(self, key) if flat is None else flat
 
     def check_configuration(self, given: Mapping[str, Any]) -> Configuration:
         """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""

@@ -56,7 +56,7 @@ class Gridworld(ConfMDP):
         peaks = jax.random.randint(key, (4,), 0, self.size)
         return {name: jnp.ones(self.size).at[peak].set(5.0) for name, peak in zip(COORDINATES, peaks, strict=True)}
 
-    def uniform_configuration(self, key: Key) -> Configuration:
+    def flat_configuration(self) -> Configuration:
         """Equal logits: every start and every goal is as likely."""
         return self.default_configuration()
 
