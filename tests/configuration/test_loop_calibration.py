@@ -30,9 +30,7 @@ CELLS = [
 
 
 @pytest.mark.parametrize(("name", "rule", "design", "options", "num_episodes", "num_attempts", "runs", "well"), CELLS)
-def test_any_false_selection_is_as_rare_as_it_says(
-    name, rule, design, options, num_episodes, num_attempts, runs, well
-):
+def test_any_false_selection_is_as_rare_as_it_says(name, rule, design, options, num_episodes, num_attempts, runs, well):
     """Agents that learned well and agents that hardly did, by world, design and episodes of a round."""
     world = make_world(name)
     space = world.policy_space()
