@@ -52,7 +52,7 @@ def draw_subjects(found: BySubject) -> "Figure":
     )
     bare(axes, grid="none")
     bar = figure.colorbar(image, ax=axes, shrink=0.9, pad=0.01)
-    bar.set_ticks([0, 5, 10], labels=["1", "$10^{-5}$", "≤ $10^{-10}$"])
+    bar.set_ticks([0, 5, 10], labels=["1", "10⁻⁵", "≤ 10⁻¹⁰"])
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8, colors=QUIET)
     bar.set_label("adjusted p-value", fontsize=8.5, color=QUIET)
