@@ -75,6 +75,21 @@ def test_dicts_of_arrays():
     assert trip.num_episodes == 3
 
 
+class Batch(dict):
+    """RLlib's SampleBatch is a dict that has a method `columns`."""
+
+    def columns(self, keys):
+        return [self[key] for key in keys]
+
+
+def test_batches_of_rllib():
+    check(read(Batch(obs=SEEN, actions=ACTED, eps_id=NUMBERS + 700, terminateds=ENDS)))
+    pytest.importorskip("ray", reason="RLlib is large: the class above has the same shape")
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    check(read(SampleBatch({"obs": SEEN, "actions": ACTED, "eps_id": NUMBERS + 700, "terminateds": ENDS})))
+
+
 def test_a_dict_of_columns_is_a_table():
     columns = {"speed": SEEN[:, 0].tolist(), "left": SEEN[:, 1], "move": ACTED}
     data = read(columns, actions="move")
