@@ -31,6 +31,7 @@ from stable_baselines3 import PPO
 from policyspace import write
 from policyspace.cli import app, main
 from policyspace.data.demo_log import load
+from policyspace.data.mice_trials import trials
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -121,10 +122,16 @@ def trips_wide_and_long():
     return {}
 
 
+def trials_of_mice():
+    trials().write_csv("policyspace-mice.csv")
+    return {}
+
+
 FILES = {
     "choices.md": trips_wide_and_long,
     "command-line.md": files_of_the_command_line,
     "configure-any-environment.md": a_cart_pole_in_wind,
+    "people-and-animals.md": trials_of_mice,
 }
 
 

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from policyspace.answer import GroupTest, Identification
+    from policyspace.by_subject import identify_by
     from policyspace.configuration import configure
     from policyspace.data.alternatives import LongTable
     from policyspace.data.demonstrations import Demonstrations
@@ -58,6 +59,7 @@ _HOME = {
     "simplified": "identification",
     "combinatorial": "identification",
     "identify": "identification",
+    "identify_by": "by_subject",
     "Identification": "answer",
     "GroupTest": "answer",
     "plan": "planning",
@@ -100,6 +102,7 @@ __all__ = [
     "configure",
     "fit",
     "identify",
+    "identify_by",
     "learn",
     "likelihood_of",
     "likelihood_ratio",

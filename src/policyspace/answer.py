@@ -1,6 +1,7 @@
 """The answer: what the agent controls, every number behind it, and the words for it."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     import pandas
     import polars
     from matplotlib.axes import Axes
+
+    from policyspace.inference.coefficients import Coefficients
 
 COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
 
@@ -70,6 +73,7 @@ class Identification(Shown):
     dependence: str = "rows"  # what was taken as independent: rows, blocks, episodes or subjects
     left_out: list[str] = field(default_factory=list)  # columns of the file that were not taken as features
     made_by: str = ""  # the call or the command that makes it again
+    coefficient_maker: "Callable[..., Coefficients] | None" = field(default=None, repr=False, compare=False)
 
     @property
     def test(self) -> str:
@@ -94,6 +98,21 @@ class Identification(Shown):
         """log L(θ̂) of the full fit, a sum over pairs."""
         return self.fit.log_likelihood
 
+    def coefficients(
+        self, interval: Literal["wald", "profile"] = "wald", errors: Literal["auto", "model", "clustered"] = "auto"
+    ) -> "Coefficients":
+        """Every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.
+
+        Standard errors are those of the model, or by cluster: by default where subjects or sampling weights were named.
+        """
+        if self.coefficient_maker is None:
+            raise InputError("this answer has no coefficients: they are for linear policies, identified from data.")
+        return self.coefficient_maker(interval=interval, errors=errors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What may be sent to another process: all but the data behind the coefficients."""
+        return vars(self) | {"coefficient_maker": None}
+
     @property
     def sentence(self) -> str:
         """The answer in one plain sentence."""
@@ -103,7 +122,16 @@ class Identification(Shown):
         declared = [name for name in self.core if name in self.settings.get("always", ())]
         found = [name for name in self.core if name not in declared]
         verb, none = ("uses", "used") if self.settings.get("about_features") else ("controls", "controlled")
+        habit = [name for name in found if name in self.settings.get("habit", ())]
         parts = [f"The agent {verb} {_listed(found)}" if found else f"No group is shown to be {none}"]
+        if self.settings.get("habit"):
+            beyond = [name for name in found if name not in habit]
+            parts = [
+                f"Beyond its habit the agent {verb} {_listed(beyond)}"
+                if beyond
+                else f"Nothing but habit is shown to be {none}"
+            ]
+            parts += [f"of its own past it {verb} {_listed(habit)}"] if habit else []
         if declared:
             parts[0] += f", beside {_listed(declared)} as declared"
         if self.undecided and self.exhaustive:
@@ -180,7 +208,7 @@ class Identification(Shown):
     def _why_no_promise(self) -> str:
         """The assumptions that the data contradict, in words."""
         broken = [a.words for a in self.assumptions if a.held is False and a.name in self.settings["assumes"]]
-        advice = "" if self.test == "lean" else " Use --test auto or --test lean."
+        advice = "" if self.test in ("lean", "robust") else " Use --test auto or --test lean."
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:

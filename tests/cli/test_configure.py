@@ -93,7 +93,7 @@ BAD = [
     (["gridworld", "--rule", "simple"], "did you mean 'simplified'"),
     (["gridworld", "--design", "noncentral"], "did you mean 'noncentrality'"),
     (["gridworld", "--significance", "1"], "between 0 and 1"),
-    (["gridworld", "--budget", "2"], "too small for 4 rounds"),
+    (["gridworld", "--budget", "2", "--attempts", "3"], "too small for 4 rounds"),
     (["gridworld", "--out", "file/below"], "no folder that can be made"),
 ]
 

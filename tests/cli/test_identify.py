@@ -175,7 +175,7 @@ def test_a_weight_is_a_number_of_rows(roles, answer):
     repeated.write_csv("repeated.csv")
     roles = (*roles, "--test", "wilks")
     weighted, wanted = answer("log.csv", *roles, "--weights", "count"), answer("repeated.csv", *roles)
-    assert (weighted["num_pairs"], wanted["num_pairs"]) == (N, int(COUNT.sum()))
+    assert (weighted["num_pairs"], wanted["num_pairs"]) == (int(COUNT.sum()), int(COUNT.sum()))
     assert wanted["promise"] is None  # copies of rows are no independent decisions, and that is seen
     for found in (weighted, wanted):
         for name in ("num_pairs", "promise", "assumptions"):

@@ -1,13 +1,15 @@
 """The configuring loop: levels that add up, decisions that stand, unions of supports, budgets."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from policyspace.configuration import PaperObjective, Uniform, configure
-from policyspace.configuration.batch_tests import outcome_of_batch, united
+from policyspace.configuration.batch_tests import made_of_noise, outcome_of_batch, outcome_with_rounds_before, united
 from policyspace.configuration.schedule import Schedule
+from policyspace.configuration.status import Status
 from policyspace.configuration.testable import estimated_theta, without_unplayed_actions
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.identification import simplified
@@ -90,8 +92,10 @@ def test_the_paper_rule_tests_every_round_at_full_significance(grid):
 
 def test_a_budget_is_kept(grid):
     world, space, observe = grid
-    rounds = list(configure(world, observe, KEY, space, design=Uniform(), budget=161))
+    rounds = list(configure(world, observe, KEY, space, design=Uniform(), budget=161, num_attempts=3))
     assert [r.num_episodes for r in rounds] == [41, 40, 40, 40]
+    planned = list(configure(world, observe, KEY, space, design=Uniform(), budget=131))
+    assert [r.num_episodes for r in planned] == [44, 44, 43]
     one_by_one = list(
         configure(world, observe, KEY, space, design=PaperObjective(num_updates=5), num_episodes=40, budget=80)
     )
@@ -176,3 +180,34 @@ def test_batches_that_show_a_single_action_do_not_end_the_loop(grid):
     assert len(rounds) == 2
     assert all(r.identification is None and "never chooses" in r.warnings[-1] for r in rounds)
     assert rounds[-1].selected == ()
+
+
+def test_a_batch_made_of_noise_is_not_tested_and_the_round_says_so():
+    """An agent that does nothing but its own noise: 25 goal features stay the same within an episode."""
+    world = make_world("continuous-gridworld")
+    space, omega = world.policy_space(), world.default_configuration()
+    still = rollout(world, space, np.zeros(space.num_parameters), omega, KEY, 30)
+    data = still.pairs(world.feature_names, world.action_names)
+    said = made_of_noise(data)
+    assert "at least 104 episodes are needed, found 30" in said
+    outcome = outcome_with_rounds_before(space, Status(Schedule.of(space, True)), data)
+    assert outcome.selected == () and all(row["p_value"] == 1 for row in outcome.tests)
+    assert said in outcome.warnings[-1]
+    moving = rollout(world, space, np.random.default_rng(1).normal(size=100), omega, KEY, 30)
+    assert made_of_noise(moving.pairs(world.feature_names, world.action_names)) is None
+    assert made_of_noise(Demonstrations(np.eye(4), np.array([0, 1, 0, 1]), tuple("abcd"), ("l", "r"))) is None
+
+
+def test_agents_that_hardly_ever_waver_must_show_by_both_laws(grid):
+    """The p-value of a round is the larger of Firth's and Wilks', unit by unit."""
+    world, space, _ = grid
+    free = space.free(frozenset(i for i, g in enumerate(space.groups) if g.name in OWNED))
+    sharp = np.where(free, 12.0 * np.sign(np.random.default_rng(3).normal(size=space.num_parameters)), 0.0)
+    data = rollout(world, space, sharp, world.default_configuration(), KEY, 80)
+    data = data.pairs(world.feature_names, world.action_names)
+    schedule = Schedule.of(space, True)
+    alone = outcome_of_batch(space, replace(schedule, test="batches"), data)
+    rows = {row["group"]: row["p_value"] for row in outcome_with_rounds_before(space, Status(schedule), data).tests}
+    assert alone.identification.settings["firth"]
+    assert all(rows[row["group"]] >= row["p_value"] for row in alone.tests)
+    assert any(rows[row["group"]] > 1.01 * row["p_value"] for row in alone.tests)

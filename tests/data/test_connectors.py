@@ -75,6 +75,21 @@ def test_dicts_of_arrays():
     assert trip.num_episodes == 3
 
 
+class Batch(dict):
+    """RLlib's SampleBatch is a dict that has a method `columns`."""
+
+    def columns(self, keys):
+        return [self[key] for key in keys]
+
+
+def test_batches_of_rllib():
+    check(read(Batch(obs=SEEN, actions=ACTED, eps_id=NUMBERS + 700, terminateds=ENDS)))
+    pytest.importorskip("ray", reason="RLlib is large: the class above has the same shape")
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    check(read(SampleBatch({"obs": SEEN, "actions": ACTED, "eps_id": NUMBERS + 700, "terminateds": ENDS})))
+
+
 def test_a_dict_of_columns_is_a_table():
     columns = {"speed": SEEN[:, 0].tolist(), "left": SEEN[:, 1], "move": ACTED}
     data = read(columns, actions="move")
@@ -197,6 +212,17 @@ def test_a_configuration_that_never_varies_is_that_of_the_demonstrations(store):
     data = read(dataset)
     assert data.metadata["configuration"] == {"friction": 0.25}
     assert data.action_names == ("action[0]", "action[1]")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_options_that_are_no_numbers_are_told(store):
+    dataset, _ = collected("words-v0", spaces.Discrete(2), [{"friction": 0.25, "floor": "ice"}] * 2)
+    data = read(dataset)
+    assert data.metadata["configuration"] == {"friction": 0.25}
+    assert data.metadata["cautions"] == [
+        "The reset options floor are no numbers, and are left out of the configuration."
+    ]
+    assert any("floor" in warning for warning in identify(data).warnings)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -53,7 +53,7 @@ def test_the_covariance_by_cluster_is_that_of_a_loop(weighted):
     weights = rng.uniform(0.5, 2.0, 80) if weighted else None
     data = Demonstrations.from_arrays(x, y, subjects=subjects, weights=weights, reference=0)
     likelihood = likelihood_of(BoltzmannLinear(data.names, data.action_names), data)
-    theta = likelihood.full.theta
+    theta = likelihood.sharpened()[0]
     p = 1 / (1 + np.exp(-(theta[0] + x @ theta[1:])))
     expected = by_hand(x, y, p, subjects, np.ones(80) if weights is None else weights)
     np.testing.assert_allclose(clustered_covariance(likelihood, data), expected, rtol=1e-6)

@@ -175,7 +175,7 @@ def test_where_data_were_collected(study):
 
 
 def test_a_budget_is_shared_out_over_what_is_left(tmp_path):
-    study = Study.create(tmp_path / "b.sqlite", "gridworld", design="none", budget=103)
+    study = Study.create(tmp_path / "b.sqlite", "gridworld", design="none", budget=103, attempts=3)
     sizes = []
     while (asked := study.ask()) is not None:
         sizes.append(asked.num_episodes)
@@ -231,7 +231,7 @@ BAD_SETTINGS = [
     ({"features": ["row_0"], "groups": "parameter"}, "exclude each other"),
     ({"always": ["rows"]}, "did you mean 'row_"),
     ({"always": list(WORLD.feature_names)}, "at least one unit"),
-    ({"budget": 3}, "too small for 4 rounds"),
+    ({"budget": 3, "attempts": 3}, "too small for 4 rounds"),
     ({"num_attempts": -1}, "at least 0"),
     ({"num_episodes": 0}, "at least 1"),
     ({"initial": {"rows": 1}}, "did you mean 'row'"),

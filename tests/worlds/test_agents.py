@@ -11,6 +11,7 @@ from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.network import BoltzmannNetwork
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import learn, learn_many, plateau, reached, support_of
+from policyspace.worlds.best_known import returns_of
 from policyspace.worlds.exact_gridworld import expected_return
 from policyspace.worlds.saved_agents import load_agent, save_agent
 
@@ -27,7 +28,7 @@ def agent():
 def test_an_agent_learns_as_well_as_with_the_exact_gradient():
     """200 × 250 against the same steps of Adam on the exact ∇J: at least 97 % of what those gain from θ = 0."""
     omega = WORLD.random_configuration(jax.random.key(2))
-    learned = learn(WORLD, SPACE, configuration=omega, key=4)
+    learned = learn(WORLD, SPACE, configuration=omega, key=4, num_steps=200)
 
     def value(theta):
         return expected_return(WORLD, SPACE, theta, omega)
@@ -284,3 +285,37 @@ def test_a_driver_learns_to_finish_the_road():
     assert (np.asarray(seen.states)[:, -1, 1] > 500).mean() > 0.9  # y at the end
     network = driver.space.layers(driver.theta)[0][0]
     assert (network[:, 3:] == 0).all() and (network[:, :3] != 0).all()  # no weight leaves the sensors on the right
+
+
+def test_agents_of_the_grid_world_learn_better_than_by_policy_gradients():
+    """J is exact there: never worse than 200 × 250 of G(PO)MDP, and nothing outside the controls moves."""
+    for seed in range(3):
+        controls, start = jax.random.split(jax.random.key(400 + seed))
+        owned, omega = WORLD.random_controls(controls), WORLD.random_configuration(start)
+        well, usual = learn(WORLD, SPACE, owned, omega, 1), learn(WORLD, SPACE, owned, omega, 1, num_steps=200)
+        better, worse = (float(expected_return(WORLD, SPACE, agent.theta, omega)) for agent in (well, usual))
+        assert better > worse - 0.02
+        assert well.learning_curve[-1] == pytest.approx(better, abs=0.05)
+        free = SPACE.free(support_of(SPACE, owned))
+        assert (well.theta[~free] == 0).all()
+
+
+def test_agents_of_the_continuous_grid_world_reach_their_goals():
+    world = make_world("continuous-gridworld")
+    space, omega = world.policy_space(), world.default_configuration()
+    agent = learn(world, space, controls=world.feature_names[:40], configuration=omega, key=3)
+    seen = agent.act(world, omega, jax.random.key(1), 500)
+    assert (seen.lengths < world.horizon).mean() > 0.98
+    assert agent.learning_curve[-1] == pytest.approx(float(np.mean(seen.returns(world.discount))), abs=0.15)
+    assert (agent.theta.reshape(2, 50)[:, 40:] == 0).all()
+
+
+def test_the_distance_from_the_best_known_policy_is_that_of_exact_returns():
+    """Three agents of one space, one of which hardly learned: the distance is that of exact returns, up to sampling."""
+    omega = WORLD.random_configuration(jax.random.key(2))
+    poor = learn(WORLD, SPACE, configuration=omega, key=1, **SHORT)
+    found = returns_of(poor, WORLD, jax.random.key(5))
+    assert found.agent == pytest.approx(float(expected_return(WORLD, SPACE, poor.theta, omega)), abs=1.0)
+    assert found.distance > 1 and found.to_dict()["distance"] == found.best_known - found.agent
+    well = learn(WORLD, SPACE, configuration=omega, key=9)
+    assert returns_of(well, WORLD, jax.random.key(5)).distance < 0.5

@@ -14,13 +14,15 @@ def demo(
     from policyspace.cli.identify import show
     from policyspace.cli.screen import new_console, say
     from policyspace.data.demo_log import SEED, STORY, load
-    from policyspace.data.whole_file import check_targets, made_folder
+    from policyspace.data.mice_trials import trials
+    from policyspace.data.whole_file import check_targets, made_folder, replacing
     from policyspace.identification import identify
     from policyspace.report.evidence_picture import plot_evidence
 
     data, console = load(), new_console()
     log, picture = made_folder(out) / "policyspace-demo.csv", out / "policyspace-demo.png"
-    check_targets([log, picture])
+    mice = out / "policyspace-mice.csv"
+    check_targets([log, picture, mice])
     for line in [*f"{STORY} ({data.num_pairs} rows, seed {SEED}.)".splitlines(), ""]:
         say(console, line)
     say(console, "Rule 2 (simplified): one test a feature", style="cyan")
@@ -31,13 +33,16 @@ def demo(
     show(identify(data, rule="combinatorial"))
     plot_evidence(one_by_one, picture)
     write(data, log)
+    with replacing(mice) as file:
+        file.write(trials().write_csv().encode())
     for line in (
         "",
-        f"Saved the log as {log} and the picture as {picture}. Try next:",
+        f"Saved the log as {log} and the picture as {picture}; {mice} holds simulated trials of mice. Try next:",
         "",
         f"  policyspace identify {log} --rule combinatorial",
         f"  policyspace identify {log} --groups parameter --json -",
         f"  policyspace identify {log} --always speed --plot answer.svg",
+        f"  policyspace identify {mice} --actions choice --features contrast,tone --by mouse --episodes session --lags 1",
         "  policyspace identify YOUR_FILE.csv --actions COLUMN --features COLUMN,COLUMN",
     ):
         say(console, line)

@@ -12,6 +12,7 @@ from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
+    from policyspace.inference.coefficients import Coefficients
 
 
 Rule = Annotated[
@@ -63,6 +64,26 @@ Labels = Annotated[
     ),
 ]
 Firth = Annotated[bool, typer.Option("--firth", help="Firth's penalised test, finite under separation.")]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        help="Identify each subject, session or condition of this column alone, and all together.",
+        metavar="COL",
+    ),
+]
+CoefficientTable = Annotated[
+    str | None,
+    typer.Option(
+        "--coefficients",
+        help="Show every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.",
+        metavar="wald|profile",
+    ),
+]
+Calibration = Annotated[
+    Path | None,
+    typer.Option("--calibration", help="Save a picture of how often labels were chosen as expected.", metavar="FILE"),
+]
 Plot = Annotated[
     Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
 ]
@@ -84,6 +105,9 @@ def identify(
     budget: Budget = None,
     labels: Labels = None,
     firth: Firth = False,
+    by: By = None,
+    coefficients: CoefficientTable = None,
+    calibration: Calibration = None,
     json: options.JsonOut = None,
     plot: Plot = None,
     report: options.Report = None,
@@ -93,11 +117,13 @@ def identify(
     A file written by policyspace knows the roles of its columns and needs no options.
     """
     check_seed(seed)
-    options.check_targets(plot, json, source.inputs, report=report)
+    options.check_targets(plot, json, source.inputs, out=calibration, report=report)
+    options.check_targets(calibration, None)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
-    others |= {"--json": json is not None, "--plot": plot is not None, "--report": report is not None}
-    _check_follow(follow, wait, budget, labels, [option for option, given in others.items() if given])
+    of_one = {"--coefficients": coefficients, "--calibration": calibration, "--report": report}
+    texts = {"--by": by, "--json": json, "--plot": plot} | of_one
+    _check_follow(follow, wait, budget, labels, [*(o for o in others if others[o]), *(o for o in texts if texts[o])])
     if follow:
         from policyspace.cli.follow import show_stream
 
@@ -105,26 +131,33 @@ def identify(
         return
     from policyspace.identification import identify as answer
 
+    settings = {
+        "rule": rule, "significance": significance, "correction": correction, "paper_rule": paper_rule, "firth": firth,
+        "test": test, "seed": seed, "dependence": dependence,
+    }  # fmt: skip
+    if by is not None:
+        from policyspace.cli.by_subject import show_by
+
+        show_by(source, by, settings, of_one, json, plot)
+        return
     with waiting("testing"):
-        result = answer(
-            source.read(),
-            policy=source.spec,
-            rule=rule,  # type: ignore[arg-type]
-            significance=significance,
-            correction=correction,  # type: ignore[arg-type]
-            paper_rule=paper_rule,
-            firth=firth,
-            test=test,  # type: ignore[arg-type]
-            seed=seed,
-            dependence=dependence,  # type: ignore[arg-type]
-        )
-    _save(result, plot, report, json)
+        result = answer(source.read(), policy=source.spec, **settings)  # type: ignore[arg-type]
+    wanted = coefficients is not None or calibration is not None
+    table = result.coefficients(coefficients or "wald") if wanted else None  # type: ignore[arg-type]
+    _save(result, table, calibration, plot, report, json)
     if json != "-":
-        show(result)
-        screen.show_saved([plot, report, json])
+        show(result, None if coefficients is None else table)
+        screen.show_saved([plot, calibration, report, json])
 
 
-def _save(result: "Identification", plot: Path | None, report: Path | None, json: str | None) -> None:
+def _save(
+    result: "Identification",
+    table: "Coefficients | None",
+    calibration: Path | None,
+    plot: Path | None,
+    report: Path | None,
+    json: str | None,
+) -> None:
     """Whatever files were asked for."""
     if plot is not None:
         from policyspace.report.evidence_picture import plot_evidence
@@ -133,7 +166,19 @@ def _save(result: "Identification", plot: Path | None, report: Path | None, json
     if report is not None:
         options.write_report(result, report)
     if json is not None:
-        options.write_json(result.to_json(), json)
+        options.write_json(result.to_json() if table is None else _with_weights(result, table), json)
+    if calibration is not None and table is not None:
+        from policyspace.report.calibration_picture import plot_calibration
+
+        plot_calibration(table, calibration)
+
+
+def _with_weights(result: "Identification", table: "Coefficients") -> str:
+    """The answer as JSON, with the table of its weights."""
+    import json
+
+    found = result.to_dict() | {"weights": table.to_dict()}
+    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _check_follow(
@@ -150,8 +195,10 @@ def _check_follow(
             raise InputError(f"{option} must be more than 0, found {value}.")
 
 
-def show(result: "Identification") -> None:
+def show(result: "Identification", weights: "Coefficients | None" = None) -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
     colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
     styles = [colours[test.verdict] for test in result.tests]
     screen.show(result.sentence, result.table(), result.notes(), result.columns()[1:5], styles)
+    if weights is not None:
+        screen.show("", weights.table(), weights.notes(), weights.table().columns[1:])

@@ -61,12 +61,32 @@ Categorical = Annotated[
 MissingValues = Annotated[
     str, typer.Option("--missing", help="What missing values are: an error, or rows to drop.", metavar="error|drop")
 ]
+FormulaText = Annotated[
+    str | None,
+    typer.Option(
+        "--formula",
+        help="Actions and features in one, with interactions and powers; needs the extra 'formula'.",
+        metavar="'choice ~ cost + time*income'",
+    ),
+]
+Lags = Annotated[
+    int | None,
+    typer.Option("--lags", help="Add the agent's own last N actions of an episode as features.", metavar="N"),
+]
+WeightsAre = Annotated[
+    str | None,
+    typer.Option(
+        "--weights-are",
+        help="What weights are: counts of equal pairs (default), or how much of a population a row stands for.",
+        metavar="counts|sampling",
+    ),
+]
 PolicyName = Annotated[
     str | None,
     typer.Option(
         "--policy",
         help="By default inferred from the type of the action; 'any' is no model at all.",
-        metavar="gaussian|boltzmann|choice|network|any",
+        metavar="gaussian|boltzmann|network|choice|any",
     ),
 ]
 Hidden = Annotated[
@@ -155,6 +175,9 @@ class Source:
     subjects: Subjects = None
     categorical: Categorical = None
     missing: MissingValues = "error"
+    formula: FormulaText = None
+    lags: Lags = None
+    weights_are: WeightsAre = None
     policy: PolicyName = None
     hidden: Hidden = None
     covariance: Covariance = None
@@ -235,25 +258,29 @@ class Source:
         """What is read, as far as it is files."""
         return self.file, self.groups, self.covariance
 
-    def read(self) -> "Demonstrations":
-        """What the file holds now."""
-        from policyspace.data.readers import read
-
+    @property
+    def words(self) -> dict[str, Any]:
+        """What the options say about the columns, in the words of `identify`."""
         if self.features is not None and not split(self.features):
             raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
-        return read(
-            self.file,
-            _one_or_many(split(self.actions)),
-            split(self.features) or None,
-            self.episodes,
-            self.weights,
-            self.spec.discrete,
-            self.reference,
-            self.subjects,
-            split(self.categorical) or None,
-            self.missing,  # type: ignore[arg-type]  # any text, which is checked there
-            self.spec.choices,
-        )
+        return {
+            "actions": _one_or_many(split(self.actions)),
+            "features": split(self.features) or None,
+            "episodes": self.episodes,
+            "weights": self.weights,
+            "reference": self.reference,
+            "subjects": self.subjects,
+            "categorical": split(self.categorical) or None,
+            "missing": self.missing,
+            "formula": self.formula,
+        }
+
+    def read(self) -> "Demonstrations":
+        """What the file holds now."""
+        from policyspace.data.sources import demonstrations_of, told
+
+        data = demonstrations_of(self.file, **self.words, discrete=self.spec.discrete, choices=self.spec.choices)
+        return told(data, self.lags, self.weights_are)
 
 
 def with_source(command: Callable[..., None]) -> Callable[..., None]:

@@ -50,6 +50,13 @@ LearningSteps = Annotated[
         min=0,
     ),
 ]
+Compare = Annotated[
+    bool,
+    typer.Option(
+        "--compare/--no-compare",
+        help="Say how far the agent is from the best policy known: two more agents learn for it.",
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -75,6 +82,7 @@ def simulate(
     save_agent: Annotated[
         Path | None, typer.Option("--save-agent", help="Save the agent (JSON).", metavar="FILE")
     ] = None,
+    compare: Compare = True,
     out: Out = None,
     render: Annotated[
         Path | None,
@@ -95,10 +103,13 @@ def simulate(
     _check_targets(target, save_agent, render, [agent, configuration])
     from policyspace.policies.jax_setup import jax
 
-    names = ("controls", "configuration", "learning", "acting")
-    keys = dict(zip(names, jax.random.split(jax.random.key(seed), len(names)), strict=True))
+    names = ("controls", "configuration", "learning", "acting", "comparing")
+    chances = [*jax.random.split(jax.random.key(seed), 4), jax.random.fold_in(jax.random.key(seed), 4)]
+    keys = dict(zip(names, chances, strict=True))
     console = new_console()
     actor = _agent(place, controls, configuration, seed, learning_steps, agent, keys, console)
+    if compare:
+        actor = replace(actor, returns=_compared(place, actor, keys["comparing"], console))
     if save_agent is not None:
         from policyspace.worlds.saved_agents import save_agent as save
 
@@ -156,7 +167,7 @@ def _agent(
     loaded = load_agent(file, world)
     omega = loaded.configuration if given is None else given
     if not learning_steps:
-        return replace(loaded, configuration=omega)
+        return replace(loaded, configuration=omega, returns=None)
     more = _learn(world, loaded.space, loaded.controls, omega, learning_steps, loaded.theta, keys["learning"], console)
     return replace(more, seed=seed)
 
@@ -191,6 +202,18 @@ def _learn(
     return learned
 
 
+def _compared(world: "ConfMDP", agent: "Agent", key: Any, console: "Console") -> dict[str, float]:
+    """The agent's return beside the best known one, said and handed on."""
+    from policyspace.worlds.best_known import returns_of
+
+    found = returns_of(agent, world, key)
+    console.print(
+        f"Expected discounted return {found.agent:.4g}; best known for what it controls {found.best_known:.4g}, "
+        f"{found.distance:.2g} better."
+    )
+    return found.to_dict()
+
+
 def _tell_learning(console: "Console", curve: Any) -> None:
     """The curve as a line of bars, and its two ends in numbers."""
     if len(curve) == 0:
@@ -222,7 +245,7 @@ def _demonstrations(world: "ConfMDP", agent: "Agent", seen: "Trajectories", seed
         "truth": list(agent.controls),
         "policy": agent.space.describe(),
         "seed": seed,
-    }
+    } | ({} if agent.returns is None else {"returns": agent.returns})
     names = tuple(world.action_names)
     if world.action_bounds is None:
         # An action that was never chosen has no finite parameters: it is left out, as if it did not exist.

@@ -4,6 +4,8 @@ from dataclasses import replace
 from itertools import product
 from typing import cast
 
+import numpy as np
+
 from policyspace.answer import Identification
 from policyspace.configuration.combined import evidence_rows
 from policyspace.configuration.round import Outcome
@@ -19,6 +21,10 @@ from policyspace.identification import combinatorial, simplified, simplified_by
 from policyspace.inference.choice import TestName
 from policyspace.policies import PolicySpace
 
+EPISODES_A_COLUMN = 4
+"""Episodes from which χ² holds for any agent: for each feature that stays the same within one, and for the constant."""
+MOSTLY = 0.5
+"""The share of noise in its actions from which an agent's states are taken to be made of it."""
 FEW = 20
 """Pairs a parameter below which Wilks' χ² is too liberal so far in its tail."""
 
@@ -46,9 +52,10 @@ def outcome_of_batch(
 
 
 def outcome_with_rounds_before(space: PolicySpace, status: Status, data: Demonstrations | str) -> Outcome:
-    """Add the evidence of one batch to that of the rounds before it, p = 1 where it cannot be tested."""
+    """Add the evidence of one batch to that of the rounds before it, p = 1 where it cannot be tested or trusted."""
     schedule, number = status.schedule, len(status.rounds)
-    found, warnings = _tested(space, schedule, data, schedule.level_of(number), ())
+    doubt = None if isinstance(data, str) or space.many_peaks else made_of_noise(data)
+    found, warnings = _tested(space, schedule, data if doubt is None else doubt, schedule.level_of(number), ())
     tests = [] if found is None else found.to_dict()["tests"]
     rows = evidence_rows(tests, schedule.units, status.rounds, schedule.shares, schedule.significance)
     shown = {row["group"] for row in rows if row["rejected"]}
@@ -68,7 +75,8 @@ def _tested(
             raise InputError(data)
         shown, data, warnings = without_unplayed_actions(space, data)
         if schedule.rule == "simplified":
-            return _one_at_a_time(shown.with_always(selected), data, level, schedule.paper_rule), warnings
+            known, both = shown.with_always(selected), schedule.combined
+            return _one_at_a_time(known, data, level, schedule.paper_rule, both), warnings
         test = _test_of(shown)
         return combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess), warnings
     except InputError as error:
@@ -83,11 +91,15 @@ def united(before: list[list[str]], now: list[list[str]]) -> list[list[str]]:
     return sorted(([name for name in order if name in u] for u in least), key=lambda u: (len(u), u))
 
 
-def _one_at_a_time(space: PolicySpace, data: Demonstrations, level: float, paper_rule: bool) -> Identification:
+def _one_at_a_time(
+    space: PolicySpace, data: Demonstrations, level: float, paper_rule: bool, both: bool = False
+) -> Identification:
     """Rule 2 by Wilks' law, or by Firth's where that errs too often: on separated data and on few pairs.
 
-    What the space assumes is not checked: a study is about an agent of the space, and its batches are few rows each. Only
-    where the space is a guess the check decides, as in `identify`, which test speaks.
+    Firth's penalty pulls the weights of an agent that hardly ever wavers towards zero, and what they then fail to explain
+    passes for a weight of something else; with `both`, a unit must show by either law there. What the space assumes is not
+    checked: a study is about an agent of the space, and its batches are few rows each. Only where the space is a guess the
+    check decides, as in `identify`, which test speaks.
     """
     if paper_rule:
         return simplified(space, data, level, "bonferroni", test=_test_of(space), checked=False)
@@ -100,12 +112,48 @@ def _one_at_a_time(space: PolicySpace, data: Demonstrations, level: float, paper
             # Only Boltzmann spaces can be made smaller.
             penalised = FirthLikelihood(cast(BoltzmannLikelihood, likelihood))
             found = simplified_by(penalised, part[1], level, "holm", checked=False)
+            if both:
+                found = _larger_p_values(found, simplified_by(likelihood, part[1], level, test="wilks", checked=False))
             declared = {g.name for g in space.groups if g.always}
             shown = {t.group for t in found.tests if t.rejected}
             return replace(found, core=[name for name in found.core if name in declared | shown])
         if part[0].groups == space.groups and not space.fixed.any():
             return simplified_by(likelihood, data, level, "holm", test="wilks", checked=False)  # nothing was left out
     return simplified(space, data, level, "holm", test=_test_of(space), checked=False)
+
+
+def _larger_p_values(one: Identification, other: Identification) -> Identification:
+    """The first answer, with the larger p-value of both for every group; only its p-values are used."""
+    p_values = {t.group: t.p_value for t in other.tests}
+    return replace(one, tests=[replace(t, p_value=max(t.p_value, p_values[t.group])) for t in one.tests])
+
+
+def made_of_noise(data: Demonstrations) -> str | None:
+    """Why λ of a batch does not follow χ² yet: states made of the agent's own noise, and few episodes; else None.
+
+    Later states are made of earlier actions. Where those are mostly noise, features that stay the same within an episode
+    act like effects of the episode, and only more episodes help.
+    """
+    if data.discrete or data.episodes is None:
+        return None
+    features, actions, rows = (
+        data.features,
+        data.actions,
+        np.unique(data.episodes, return_index=True, return_inverse=True),
+    )
+    still = (features == features[rows[1]][rows[2]]).all(axis=0) & (np.ptp(features, axis=0) > 0)
+    needed = EPISODES_A_COLUMN * (int(still.sum()) + 1)
+    if len(rows[1]) >= needed:
+        return None
+    design = np.column_stack([np.ones(len(features)), features])
+    left = actions - design @ np.linalg.lstsq(design, actions, rcond=None)[0]
+    share = float((left**2).sum() / max((actions**2).sum(), 1e-300))
+    if share <= MOSTLY:
+        return None
+    return (
+        f"{share:.0%} of the actions is noise, of which later states are made, and {int(still.sum())} features stay the "
+        f"same within an episode: at least {needed} episodes are needed, found {len(rows[1])}."
+    )
 
 
 def _test_of(space: PolicySpace) -> TestName:

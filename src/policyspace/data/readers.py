@@ -58,7 +58,7 @@ def read(
     before what the source says.
     """
     try:
-        frame, roles = _found_in(source)
+        frame, roles = table_of(source)
         columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, choices=choices)
         return assemble(frame, roles, columns, discrete, reference)
     except InputError as error:
@@ -84,7 +84,7 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
         raise _located(path, error) from error
 
 
-def _found_in(source: Any) -> Stored:
+def table_of(source: Any) -> Stored:
     """The table in a source, and what the source says about it."""
     if not isinstance(source, str | Path):
         return load(source) or (Table.of(source).frame, None)

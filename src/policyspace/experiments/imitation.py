@@ -29,7 +29,7 @@ AUTHORS_HOURS = 370.0
 EPISODES = (10, 30, 100, 300, 1000, 3000)
 SIGNIFICANCE = 0.01
 NUM_ATTEMPTS = 3
-LEARNING = {"num_steps": 200, "num_episodes": 250, "learning_rate": 0.1}
+LEARNING: dict[str, Any] = {"num_steps": 200, "num_episodes": 250, "learning_rate": 0.1}
 """The paper's learning: weights that are learned better grow without end, and nobody imitates them."""
 
 

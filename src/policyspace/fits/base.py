@@ -141,6 +141,14 @@ class LinearLikelihood(Likelihood):
         """The unit in which each row's weights are measured [k]: the noise of a continuous action, 1 for labels."""
         return np.ones(len(self.space.row_names))
 
+    def sharpened(self) -> tuple[np.ndarray, np.ndarray]:
+        """θ̂ to all digits [d], and n·F̂ there in the coordinates of the standardised design [d, d]."""
+        return self.full.theta, self.total_weight * self.standardised_information()
+
+    @abstractmethod
+    def standardised_information(self) -> np.ndarray:
+        """F̂ at the full fit, a mean over pairs, in the coordinates of the standardised design [d, d]."""
+
     def num_free(self, support: Support) -> int:
         """Σ over actions of the rank of their free columns."""
         return self.design.num_free(self.space.free(support))

@@ -256,6 +256,14 @@ class BoltzmannLikelihood(LinearLikelihood):
         flat = jacobian.reshape(self.space.num_parameters, -1)
         return flat @ self.standardised_information() @ flat.T
 
+    def sharpened(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two more Newton steps, which promise too little likelihood for a fit and still double the digits of weights."""
+        theta, best = self._theta, self._maximum
+        if best.converged and not best.creeping and not self.diverging.any():
+            for _ in range(2):
+                theta = theta + newton_step(self.rows.hessian(theta), self.rows.at(theta)[1])[0]
+        return self.design.to_raw(self.space.weights(theta)).ravel(), self.rows.hessian(theta)
+
     def standardised_information(self) -> np.ndarray:
         """F̂ at the full fit in the coordinates of the standardised design [d, d]."""
         return self._curvature / self.design.total_weight

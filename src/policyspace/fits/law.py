@@ -65,7 +65,10 @@ class ChiSquare:
 
 @dataclass(frozen=True)
 class WilksLambda:
-    """Λ = |S|/|S_I| = exp(−λ/n) by Rao's F: exact for up to two actions or two fixed rows, for one action the F test."""
+    """Λ = |S|/|S_I| = exp(−λ/n) by Rao's F: for one action the F test.
+
+    Exact, on states that were fixed, for up to two actions or two fixed rows.
+    """
 
     num_pairs: float
     num_columns: int  # rank of the design, the constant included

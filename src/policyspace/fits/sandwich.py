@@ -5,7 +5,7 @@ import numpy as np
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Likelihood
-from policyspace.fits.fisher import Standardised
+from policyspace.fits.fisher import as_linear_likelihood, to_raw_coordinates
 
 
 def clusters_of(data: Demonstrations) -> np.ndarray:
@@ -16,15 +16,17 @@ def clusters_of(data: Demonstrations) -> np.ndarray:
 def clustered_covariance(likelihood: Likelihood, data: Demonstrations) -> np.ndarray:
     """V = B (Σ_c g_c g_cᵀ) B · G/(G−1) of θ̂ [d, d], g_c the score of cluster c.
 
-    B is the inverse of the information. Of a Gaussian policy it is that of least squares, times (n−1)/(n−q) as in R's `vcovCL`.
+    B is the inverse of the information. Of a Gaussian policy it is that of least squares, times (n−1)/(n−q), as R's `vcovCL`
+    has it.
     """
-    if not isinstance(likelihood, Standardised) or not likelihood.identifiable:
+    linear = as_linear_likelihood(likelihood, "a covariance by cluster is")
+    if not linear.identifiable:
         raise InputError(
-            "a covariance by cluster is for linear policies whose features are not collinear: drop a redundant feature, or "
-            "use the test 'lean'."
+            "a covariance by cluster needs features that are not collinear: drop a redundant one, or use the test 'lean'."
         )
-    space, design = likelihood.space, likelihood.design
-    expected = space.expected_action(likelihood.full.theta, data.features)
+    space, design = linear.space, linear.design
+    theta, information = linear.sharpened()
+    expected = space.expected_action(theta, data.features)
     assert expected is not None
     seen = data.actions if not space.discrete else data.actions[:, None] == np.arange(expected.shape[1])
     weights = np.ones(data.num_pairs) if data.weights is None else data.weights
@@ -41,11 +43,10 @@ def clustered_covariance(likelihood: Likelihood, data: Demonstrations) -> np.nda
         raise InputError("a covariance by cluster needs at least two subjects, found one: leave the subjects out.")
     meat *= num_clusters / (num_clusters - 1)
     if space.discrete:
-        bread = np.linalg.inv(likelihood.standardised_information() * likelihood.total_weight)
+        bread = np.linalg.inv(information)
     else:
         rows = design.standardise(data.features)
         bread = np.kron(np.eye(expected.shape[1]), np.linalg.inv((rows * weights[:, None]).T @ rows))
         meat *= (likelihood.total_weight - 1) / (likelihood.total_weight - rows.shape[1])
-    size = len(bread)
-    back = design.to_raw(np.eye(size).reshape(size, design.num_rows, -1)).reshape(size, size)
+    back = to_raw_coordinates(design, len(bread))
     return back.T @ bread @ meat @ bread @ back

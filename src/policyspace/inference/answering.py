@@ -1,5 +1,6 @@
 """From verdicts to an answer: names for numbers, effects, and the warnings that must be read with them."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from policyspace.fits import Likelihood
 from policyspace.fits.fisher import Dependence, dependent_groups, detectable_effect, inverse_of, smallest_eigenvalue
 from policyspace.inference.base import SupportTest
 from policyspace.inference.behaviour import behavioural_effects
+from policyspace.inference.coefficients import coefficients_of
 from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.rules import Verdicts
 from policyspace.policies import PolicySpace
@@ -36,14 +38,17 @@ def answer_of(
     promise = promise_of(decider, assumptions, settings)
     contradicted = any(a.held is False for a in assumptions if a.name in SupportTest.assumes)
     law_holds = not contradicted and not settings.get("withheld")
+    tests = _group_tests(
+        data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
+    )
+    changes = {test.group: test.behavioural_effect for test in tests}
+    made_by = partial(coefficients_of, likelihood, data, changes, settings["significance"])
     return Identification(
         rule=settings["rule"],
         supports=named,
         core=everywhere,
         undecided=undecided,
-        tests=_group_tests(
-            data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
-        ),
+        tests=tests,
         fit=likelihood.full,
         num_pairs=data.counted_pairs,
         num_parameters=space.num_parameters,
@@ -60,6 +65,7 @@ def answer_of(
         assumptions=assumptions,
         dependence=decider.dependence,
         left_out=[str(name) for name in data.metadata.get("left_out", ())],
+        coefficient_maker=made_by if space.linear else None,
     )
 
 
@@ -167,17 +173,21 @@ def _group_tests(
 def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
     """What a reader needs to make the answer again."""
     said = space.describe()
-    return {name: said.get(name) for name in ("covariance", "intercept", "hidden")} | {
-        "version": __version__,
-        "policy": type(space).__name__,
-        "groups": [group.name for group in space.groups if not group.always],
-        "always": [group.name for group in space.groups if group.always],
-        "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
-        "features": list(data.names),
-        "actions": list(data.action_names),
-        "discrete": data.discrete,
-        "reference_law": likelihood.law.name,
-    }
+    return (
+        {name: said.get(name) for name in ("covariance", "intercept", "hidden")}
+        | {
+            "version": __version__,
+            "policy": type(space).__name__,
+            "groups": [group.name for group in space.groups if not group.always],
+            "always": [group.name for group in space.groups if group.always],
+            "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
+            "features": list(data.names),
+            "actions": list(data.action_names),
+            "discrete": data.discrete,
+            "reference_law": likelihood.law.name,
+        }
+        | {name: data.metadata[name] for name in ("habit", "formula", "weights_are") if name in data.metadata}
+    )
 
 
 def _truth(data: Demonstrations, space: PolicySpace) -> list[str] | None:

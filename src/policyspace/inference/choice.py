@@ -71,6 +71,7 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
         return "lean", "no policy model is assumed"
     space = likelihood.space
     about_features = space.group_columns() is not None and data.weights is None and not space.fixed.any()
+    about_features = about_features and not data.metadata.get("terms_share_columns")
     if likelihood.design is None and about_features:
         return "lean", "the weights of a network have no χ² law, and whether an input is used can be asked without them"
     if likelihood.design is None and not likelihood.identifiable:

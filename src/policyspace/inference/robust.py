@@ -66,7 +66,9 @@ class RobustWald(SupportTest):
         words = f"{self._num_clusters} {self.dependence} are taken as independent of each other"
         enough = self._num_clusters >= FEWEST_CLUSTERS
         if not enough:
-            words = f"{self._num_clusters} {self.dependence} are too few for a covariance by cluster: {FEWEST_CLUSTERS} are needed"
+            words = (
+                f"{self._num_clusters} {self.dependence} are too few: a covariance by cluster needs {FEWEST_CLUSTERS}"
+            )
         return [Assumption("independent clusters", enough, float(self._num_clusters), words)]
 
     def note(self) -> str:

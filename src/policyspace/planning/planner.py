@@ -14,9 +14,9 @@ from policyspace.fits.fisher import dependences, inverse_of, worst_variance
 from policyspace.fits.law import ChiSquare, NoncentralLaw, WilksLambda
 from policyspace.identification import Source, bound
 from policyspace.inference.glr import Test
+from policyspace.inference.intervals import Interval, profile_intervals
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
-from policyspace.planning.intervals import Interval, profile_intervals
 from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
 from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence

@@ -7,6 +7,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
@@ -36,6 +37,7 @@ class PolicySpace(ABC):
     fixed: np.ndarray  # [d], what a parameter is worth when the agent does not control it
     feature_names: tuple[str, ...]  # without the intercept
     action_names: tuple[str, ...]  # labels, or the components of a continuous action
+    interactions: Mapping[int, Support] = MappingProxyType({})  # the groups that hold a group and go with it
     _said: Mapping[str, Any] | None = None  # about a space that waits for its data
     _missing: str | None = None  # why some attributes are not there yet
     choices: Choices | None = None  # which columns of a table are attributes of alternatives, where that was said
@@ -162,6 +164,22 @@ class PolicySpace(ABC):
         space = copy.copy(self)
         space.groups = tuple(replace(g, always=g.always or g.name in declared) for g in self.groups)
         return space
+
+    def with_interactions(self, interactions: Mapping[str, Sequence[str]]) -> Self:
+        """The same space, in which a group is tested together with the interactions that it is part of (marginality)."""
+        number = {group.name: g for g, group in enumerate(self.groups)}
+        known = {
+            number[name]: frozenset(number[other] for other in others if other in number)
+            for name, others in interactions.items()
+            if name in number
+        }
+        space = copy.copy(self)
+        space.interactions = {g: others for g, others in known.items() if others}
+        return space
+
+    def without(self, group: int) -> Support:
+        """The support of the hypothesis that a group is not used: its interactions are not used either."""
+        return self.everything - {group} - self.interactions.get(group, frozenset())
 
     def as_guess(self) -> Self:
         """The same space as a guess: nobody knows that the agent is one of it."""

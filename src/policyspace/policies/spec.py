@@ -16,14 +16,14 @@ from policyspace.policies.choice_linear import ChoiceLinear
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.network import Activation, BoltzmannNetwork, GaussianNetwork, NetworkGroups
 
-PolicyName = Literal["gaussian", "boltzmann", "choice", "network", "any"]
+PolicyName = Literal["gaussian", "boltzmann", "network", "choice", "any"]
 Policy = Union[PolicyName, PolicySpace, "PolicySpec", None]
 
 POLICIES: dict[str, tuple[type[PolicySpace], ...]] = {
     "gaussian": (GaussianLinear,),
     "boltzmann": (BoltzmannLinear,),
-    "choice": (ChoiceLinear,),
     "network": (GaussianNetwork, BoltzmannNetwork),
+    "choice": (ChoiceLinear,),
     "any": (AnyPolicy,),
 }
 """The policies that have a name, each with its spaces for continuous and for discrete actions; 'any' is no model."""

@@ -132,7 +132,7 @@ def _draw_scale(axes: "Axes", tests: list[GroupTest], significance: float, scale
     axes.axvline(threshold, color=INK, linewidth=1, linestyle=DASHED, zorder=3)
     ticks = [threshold]
     for tick in (0, 0.3, 1, 3, 10, 30, 100, 300):
-        if tick <= right and all(abs(np.sqrt(tick) - np.sqrt(other)) > 0.075 * np.sqrt(right) for other in ticks):
+        if tick <= right and all(abs(np.sqrt(tick) - np.sqrt(other)) > 0.11 * np.sqrt(right) for other in ticks):
             ticks.append(tick)
     axes.set_xticks(ticks, [_tick(tick) for tick in ticks], fontsize=8.5)
     axes.set_xlabel(scale, fontsize=9, color=INK)

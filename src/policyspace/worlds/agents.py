@@ -70,6 +70,7 @@ class Agent:
     configuration: dict[str, np.ndarray]
     learning_curve: np.ndarray  # the mean discounted return before each learning step, or after each phase
     seed: int | None = None
+    returns: dict[str, float] | None = None  # its return, the best known one in its space, and the distance
 
     @property
     def support(self) -> Support:

@@ -26,12 +26,12 @@ STEEPEST = 0.3
 
 
 class Annealed(NamedTuple):
-    """What changes over the steps of a run, from its first value to its last on a logarithmic scale."""
+    """What changes over the steps of a run: the first and the last value, or all values on a logarithmic scale."""
 
-    rate: tuple[float, float]
-    blur: tuple[float, float]  # τ of the end, in units of distance
-    noise: tuple[float, float] = (0.2, 0.02)
-    leak: tuple[float, float] = (0.3, 0.001)  # of the gradient through a clip that holds
+    rate: Any
+    blur: Any  # τ of the end, in units of distance
+    noise: Any = (0.2, 0.02)
+    leak: Any = (0.3, 0.001)  # of the gradient through a clip that holds
 
 
 RUNS = (
@@ -76,9 +76,8 @@ def learn_pathwise(
 
 def _schedules(runs: tuple[Annealed, ...], num_steps: int) -> Annealed:
     """The values at every step [runs, steps]."""
-    return Annealed(
-        *(np.array([np.geomspace(*ends, num_steps) for ends in column]) for column in zip(*runs, strict=True))
-    )
+    columns = zip(*runs, strict=True)
+    return Annealed(*(np.array([np.geomspace(first, last, num_steps) for first, last in ends]) for ends in columns))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -139,8 +138,7 @@ def _leaky(value: Array, bound: float, leak: Array) -> Array:
     return jnp.clip(value, -bound, bound) + outside * (value - jax.lax.stop_gradient(value))
 
 
-@jax.custom_vjp
-def _gentle(position: Array) -> Array:
+def _same(position: Array) -> Array:
     """The same position, whose gradient is bounded for each episode."""
     return position
 
@@ -150,6 +148,7 @@ def _bounded(_: None, slope: Array) -> tuple[Array]:
     return (slope * jnp.minimum(1.0, STEEPEST / jnp.maximum(size, 1e-30)),)
 
 
+_gentle = jax.custom_vjp(_same)
 _gentle.defvjp(lambda position: (position, None), _bounded)
 
 

@@ -43,6 +43,7 @@ def save_agent(agent: Agent, path: str | Path) -> None:
         "controls": list(agent.controls),
         "configuration": {name: np.asarray(value).tolist() for name, value in agent.configuration.items()},
         "seed": agent.seed,
+        "returns": agent.returns,
         "policy": said,
         "features": list(space.feature_names),
         "actions": list(space.action_names),
@@ -96,6 +97,7 @@ def _agent(content: dict[str, Any]) -> Agent:
         configuration={name: np.asarray(v, dtype=np.float64) for name, v in content["configuration"].items()},
         learning_curve=np.asarray(content["learning_curve"], dtype=np.float64),
         seed=content["seed"],
+        returns=content.get("returns"),
     )
 
 

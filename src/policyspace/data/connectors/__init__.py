@@ -18,7 +18,7 @@ CONNECTORS = (
 
 def recognised(source: Any) -> Any:
     """The connector of a source, or None; a table is none of theirs, whatever its columns are called."""
-    if hasattr(source, "columns"):
+    if not callable(getattr(source, "columns", len)):  # a method of this name is no table: RLlib's batches have one
         return None
     connectors = (import_module(f"policyspace.data.connectors.{name}") for name in CONNECTORS)
     return next((connector for connector in connectors if connector.recognises(source)), None)

@@ -26,17 +26,19 @@ def recognises(source: Any) -> bool:
 def load(source: Any) -> Stored:
     """Every episode without its last observation; ω in its options is recorded, and is metadata where it never varies."""
     dataset = _dataset(source) if isinstance(source, str | Path) else source
-    options = [
-        _configuration(metadata.get("options") or {})
-        for metadata in dataset.storage.get_episode_metadata(dataset.episode_indices)
+    given = [
+        metadata.get("options") or {} for metadata in dataset.storage.get_episode_metadata(dataset.episode_indices)
     ]
+    options = [_configuration(one) for one in given]
     first = options[0] if options else {}
     constant = bool(first) and all(one == first for one in options)
+    lost = sorted({name for one in given for name in _no_numbers(one)})
+    caution = f"The reset options {', '.join(lost)} are no numbers, and are left out of the configuration."
     return joined(
         _episodes(dataset, options),
         observation_space=dataset.observation_space,
         action_space=dataset.action_space,
-        metadata={"configuration": first} if constant else {},
+        metadata=({"configuration": first} if constant else {}) | ({"cautions": [caution]} if lost else {}),
     ).stored()
 
 
@@ -54,11 +56,18 @@ def _episodes(dataset: Any, options: list[dict[str, Any]]) -> Iterator[tuple[Any
 
 def _configuration(options: Mapping[str, Any]) -> dict[str, Any]:
     """ω as plain numbers: the entry 'configuration' of the options, or all of them; what is no number is left out."""
+    return {name: value.tolist() for name, value in _given(options).items() if value.dtype.kind in "biuf"}
+
+
+def _no_numbers(options: Mapping[str, Any]) -> list[str]:
+    """The options that cannot be part of ω."""
+    return [name for name, value in _given(options).items() if value.dtype.kind not in "biuf"]
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, np.ndarray]:
     given = options.get("configuration", options)
-    if not isinstance(given, Mapping):
-        return {}
-    plain = {str(name): np.asarray(value) for name, value in given.items() if name != "minari_autoseed"}
-    return {name: value.tolist() for name, value in plain.items() if value.dtype.kind in "biuf"}
+    named = given if isinstance(given, Mapping) else {"configuration": given}
+    return {str(name): np.asarray(value) for name, value in named.items() if name != "minari_autoseed"}
 
 
 def _columns(configuration: dict[str, Any]) -> list[Any]:

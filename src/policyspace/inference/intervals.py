@@ -12,8 +12,8 @@ from policyspace.fits.base import Likelihood
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.fisher import inverse_of
 from policyspace.fits.gaussian_fits import GaussianLikelihood
-from policyspace.planning.power import check_share
-from policyspace.planning.profile import boltzmann_ends
+from policyspace.inference.corrections import check_share
+from policyspace.inference.profile import boltzmann_ends
 from policyspace.policies.base import ExponentialFamily
 from policyspace.progress import counted
 

@@ -1,0 +1,48 @@
+"""How far an agent is from the best policy known inside what it controls, measured on the same episodes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from policyspace.policies.jax_setup import jax
+from policyspace.worlds.agents import Agent, learn
+from policyspace.worlds.confmdp import ConfMDP, Key, rollout
+
+NUM_OTHERS = 2
+"""Agents that learn for comparison: as their world's agents do, from other chances."""
+NUM_EPISODES = 4000
+
+
+class Returns(NamedTuple):
+    """J of an agent and of the best policy known in its space, and how far the first is below the second."""
+
+    agent: float
+    best_known: float
+
+    @property
+    def distance(self) -> float:
+        """How much better the best known policy is; zero if it is the agent's."""
+        return self.best_known - self.agent
+
+    def to_dict(self) -> dict[str, float]:
+        """As a file keeps it."""
+        return {"agent": self.agent, "best_known": self.best_known, "distance": self.distance}
+
+
+def returns_of(agent: Agent, world: ConfMDP, key: Key) -> Returns:
+    """The mean discounted return of an agent at its ω, and that of the best of itself and others that learned there.
+
+    The others control the same and learn as agents of the world do if nothing is said; all are measured on as many
+    episodes, from the same random numbers.
+    """
+    learning, acting = jax.random.split(key)
+    others = [
+        learn(world, agent.space, agent.controls, agent.configuration, jax.random.fold_in(learning, number)).theta
+        for number in range(NUM_OTHERS)
+    ]
+    omega = world.check_configuration(agent.configuration)
+    values = [
+        float(np.mean(rollout(world, agent.space, theta, omega, acting, NUM_EPISODES).returns(world.discount)))
+        for theta in (agent.theta, *others)
+    ]
+    return Returns(values[0], max(values))
