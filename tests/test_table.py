@@ -1,12 +1,14 @@
 """One table in four writings: each is read back by another reader than ours, and gives the same cells."""
 
 import io
+import json
 from html.parser import HTMLParser
 
 import polars as pl
 import pytest
 from rich.console import Console
 
+from policyspace.printable import obeyed, printable, safe_json
 from policyspace.table import Table
 
 CELLS = [("speed", "0.041", "controlled"), ("left [brake]", "12.5", "no <b>evidence</b> & more"), ("right", "", "x")]
@@ -95,3 +97,26 @@ def test_long_cells_are_broken_only_where_that_is_allowed():
     long = Table(("a",), [("word " * 30,)])
     assert len(on_a_screen(long.rich(broken=True), 40).splitlines()) > 3
     assert len(on_a_screen(long.rich(), 40).splitlines()) == 2
+
+
+def test_controls_in_cells_are_written_out_in_every_writing():
+    table = Table(("a\x1b", "b"), [("x\x9b\u202ey", "<b>[link](javascript:x)|\n")])
+    screen = Console(file=io.StringIO(), width=200)
+    screen.print(table.rich())
+    for text in (table.text(), table.markdown(), table.html(), screen.file.getvalue()):
+        assert "a\\x1b" in text and "x\\x9b\\u202ey" in text
+        assert not any(c in text for c in "\x1b\x9b\u202e")
+    assert "<b>" not in table.markdown() and "](" not in table.markdown()
+    assert len(table.text().splitlines()) == 2 and len(table.markdown().splitlines()) == 3
+
+
+@pytest.mark.parametrize("words", ["plain", "λ ≤ 0.05", "नमस्ते", "می‌خواهم", "👩‍👩‍👧", "a b"])
+def test_words_of_all_scripts_stay_as_they_are(words):
+    assert printable(words) == words
+
+
+def test_json_stays_the_same_json():
+    value = {"a\x1b\x9b\u202e\U000e0001\ud800λ": "line\nbreak\x7f"}
+    text = safe_json(json.dumps(value, ensure_ascii=False, indent=1))
+    assert json.loads(text) == value
+    assert all(not obeyed(c) or c == "\n" for c in text)

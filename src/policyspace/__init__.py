@@ -15,7 +15,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from policyspace.answer import GroupTest, Identification
+    from policyspace.by_subject import identify_by
     from policyspace.configuration import configure
+    from policyspace.data.alternatives import LongTable
     from policyspace.data.demonstrations import Demonstrations
     from policyspace.data.readers import read, write
     from policyspace.errors import InputError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from policyspace.inference.glr import Test, likelihood_ratio
     from policyspace.planning import plan, profile_intervals
     from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
+    from policyspace.policies.choice_linear import ChoiceLinear
     from policyspace.policies.custom import CustomPolicy
     from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
     from policyspace.policies.spec import PolicySpec
@@ -31,16 +34,20 @@ if TYPE_CHECKING:
     from policyspace.worlds import make_world
     from policyspace.worlds.agents import learn
     from policyspace.worlds.confmdp import ConfMDP, rollout
+    from policyspace.worlds.gymnasium_world import GymnasiumWorld
     from policyspace.worlds.trajectories import Trajectories
+    from policyspace.worlds.watching import watch
 
 _HOME = {
     "Demonstrations": "data.demonstrations",
+    "LongTable": "data.alternatives",
     "read": "data.readers",
     "write": "data.readers",
     "PolicySpace": "policies",
     "PolicySpec": "policies.spec",
     "GaussianLinear": "policies",
     "BoltzmannLinear": "policies",
+    "ChoiceLinear": "policies.choice_linear",
     "GaussianNetwork": "policies.network",
     "BoltzmannNetwork": "policies.network",
     "CustomPolicy": "policies.custom",
@@ -52,25 +59,29 @@ _HOME = {
     "simplified": "identification",
     "combinatorial": "identification",
     "identify": "identification",
+    "identify_by": "by_subject",
     "Identification": "answer",
     "GroupTest": "answer",
     "plan": "planning",
     "profile_intervals": "planning",
     "ConfMDP": "worlds.confmdp",
+    "GymnasiumWorld": "worlds.gymnasium_world",
     "Trajectories": "worlds.trajectories",
     "rollout": "worlds.confmdp",
     "make_world": "worlds",
     "learn": "worlds.agents",
+    "watch": "worlds.watching",
     "configure": "configuration",
     "Study": "study",
     "InputError": "errors",
 }
 
-_MODULES = ("configuration", "planning", "policies", "theory", "worlds")
+_MODULES = ("configuration", "planning", "policies", "sklearn", "theory", "worlds")
 
 __all__ = [
     "BoltzmannLinear",
     "BoltzmannNetwork",
+    "ChoiceLinear",
     "ConfMDP",
     "CustomPolicy",
     "Demonstrations",
@@ -78,8 +89,10 @@ __all__ = [
     "GaussianLinear",
     "GaussianNetwork",
     "GroupTest",
+    "GymnasiumWorld",
     "Identification",
     "InputError",
+    "LongTable",
     "PolicySpace",
     "PolicySpec",
     "Study",
@@ -89,6 +102,7 @@ __all__ = [
     "configure",
     "fit",
     "identify",
+    "identify_by",
     "learn",
     "likelihood_of",
     "likelihood_ratio",
@@ -98,6 +112,7 @@ __all__ = [
     "read",
     "rollout",
     "simplified",
+    "watch",
     "write",
 ]
 

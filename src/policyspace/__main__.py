@@ -1,5 +1,23 @@
-"""`python -m policyspace`."""
+"""`policyspace` and `python -m policyspace`."""
 
-from policyspace.cli import main
+import sys
 
-main()
+from policyspace.interrupts import listen, stop_listening
+
+
+def main() -> None:
+    """The command line; Ctrl-C ends it with exit code 130 and one sentence at any time."""
+    try:
+        listen()
+        from policyspace.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("policyspace: interrupted; nothing half-written was left behind.\n")
+        sys.exit(130)
+    finally:
+        stop_listening()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,21 @@
 """The answer: what the agent controls, every number behind it, and the words for it."""
 
-import html
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit
-from policyspace.table import Table
+from policyspace.shown import Shown
+from policyspace.table import Table, page_of_text
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from matplotlib.axes import Axes
+
+    from policyspace.inference.coefficients import Coefficients
 
 COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
 
@@ -40,7 +48,7 @@ class GroupTest:
 
 
 @dataclass(frozen=True)
-class Identification:
+class Identification(Shown):
     """The supports that explain the agent, by name, and all that led to them."""
 
     rule: str
@@ -64,6 +72,8 @@ class Identification:
     assumptions: list[Assumption] = field(default_factory=list)
     dependence: str = "rows"  # what was taken as independent: rows, blocks, episodes or subjects
     left_out: list[str] = field(default_factory=list)  # columns of the file that were not taken as features
+    made_by: str = ""  # the call or the command that makes it again
+    coefficient_maker: "Callable[..., Coefficients] | None" = field(default=None, repr=False, compare=False)
 
     @property
     def test(self) -> str:
@@ -88,6 +98,21 @@ class Identification:
         """log L(θ̂) of the full fit, a sum over pairs."""
         return self.fit.log_likelihood
 
+    def coefficients(
+        self, interval: Literal["wald", "profile"] = "wald", errors: Literal["auto", "model", "clustered"] = "auto"
+    ) -> "Coefficients":
+        """Every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.
+
+        Standard errors are those of the model, or by cluster: by default where subjects or sampling weights were named.
+        """
+        if self.coefficient_maker is None:
+            raise InputError("this answer has no coefficients: they are for linear policies, identified from data.")
+        return self.coefficient_maker(interval=interval, errors=errors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What may be sent to another process: all but the data behind the coefficients."""
+        return vars(self) | {"coefficient_maker": None}
+
     @property
     def sentence(self) -> str:
         """The answer in one plain sentence."""
@@ -97,7 +122,16 @@ class Identification:
         declared = [name for name in self.core if name in self.settings.get("always", ())]
         found = [name for name in self.core if name not in declared]
         verb, none = ("uses", "used") if self.settings.get("about_features") else ("controls", "controlled")
+        habit = [name for name in found if name in self.settings.get("habit", ())]
         parts = [f"The agent {verb} {_listed(found)}" if found else f"No group is shown to be {none}"]
+        if self.settings.get("habit"):
+            beyond = [name for name in found if name not in habit]
+            parts = [
+                f"Beyond its habit the agent {verb} {_listed(beyond)}"
+                if beyond
+                else f"Nothing but habit is shown to be {none}"
+            ]
+            parts += [f"of its own past it {verb} {_listed(habit)}"] if habit else []
         if declared:
             parts[0] += f", beside {_listed(declared)} as declared"
         if self.undecided and self.exhaustive:
@@ -174,16 +208,38 @@ class Identification:
     def _why_no_promise(self) -> str:
         """The assumptions that the data contradict, in words."""
         broken = [a.words for a in self.assumptions if a.held is False and a.name in self.settings["assumes"]]
-        advice = "" if self.test == "lean" else " Use --test auto or --test lean."
+        advice = "" if self.test in ("lean", "robust") else " Use --test auto or --test lean."
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(ruled=True), "", *self.notes()])
+        return page_of_text(self.sentence, self.table().text(ruled=True), self.notes())
 
-    def _repr_html_(self) -> str:
-        table = self.table().html(attributes=" style='text-align:left'")
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes())
-        return f"<p><b>{html.escape(self.sentence)}</b></p>{table}{notes}"
+    @overload
+    def to_frame(self, pandas: Literal[False] = False) -> "polars.DataFrame": ...
+
+    @overload
+    def to_frame(self, pandas: Literal[True]) -> "pandas.DataFrame": ...
+
+    def to_frame(self, pandas: bool = False) -> "polars.DataFrame | pandas.DataFrame":
+        """One row a group with the fields of `GroupTest`, in polars or, if asked, in pandas."""
+        columns = {name: [getattr(test, name) for test in self.tests] for name in GroupTest.__dataclass_fields__}
+        if not pandas:
+            from polars import DataFrame
+
+            return DataFrame(columns)
+        try:
+            from pandas import DataFrame as PandasFrame
+        except ImportError as error:
+            raise InputError(
+                "to_frame(pandas=True) needs pandas, which is not installed: pip install pandas, or leave it out."
+            ) from error
+        return PandasFrame(columns)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the evidence for every group into the axes, or into those of a new figure of pyplot; return them."""
+        from policyspace.report.evidence_picture import evidence_axes  # as `report`: asked for by who holds the answer
+
+        return evidence_axes(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; numbers that JSON cannot hold (an infinite effect) become null."""

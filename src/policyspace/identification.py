@@ -7,8 +7,9 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from policyspace.answer import Identification
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.limits import check_seed
 from policyspace.data.missing import Missing
-from policyspace.data.sources import demonstrations_of
+from policyspace.data.sources import demonstrations_of, told
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
@@ -24,10 +25,11 @@ from policyspace.inference.rules import all_supports, one_at_a_time, unless_with
 from policyspace.policies import PolicySpace
 from policyspace.policies.network import NetworkGroups
 from policyspace.policies.spec import Policy, PolicySpec
+from policyspace.shown import remembering_its_call
 
 RULES = ("simplified", "combinatorial")
 
-COLUMN_WORDS = ("features", "episodes", "weights", "subjects", "categorical", "missing", "reference")
+COLUMN_WORDS = ("features", "episodes", "weights", "subjects", "categorical", "missing", "reference", "formula")
 """What is said about data rather than about a policy."""
 
 
@@ -41,6 +43,9 @@ class Source(TypedDict, total=False):
     categorical: Sequence[str] | None
     missing: Missing
     reference: Any
+    formula: str | None
+    lags: int | None
+    weights_are: Literal["counts", "sampling"] | None
     policy: Policy
     hidden: Sequence[int] | None
     covariance: Any
@@ -50,6 +55,7 @@ class Source(TypedDict, total=False):
     intercept: bool | None
 
 
+@remembering_its_call
 @one_vocabulary
 def identify(
     data: Any,
@@ -77,6 +83,9 @@ def identify(
     test: TestName = "auto",
     seed: int = 0,
     dependence: Unitwise = "auto",
+    formula: str | None = None,
+    lags: int | None = None,
+    weights_are: Literal["counts", "sampling"] | None = None,
 ) -> Identification:
     """Which groups of features or parameters does the agent control, and with what certainty?
 
@@ -88,12 +97,14 @@ def identify(
     "controlled" is at most `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's
     split instead. `test` says what decides: Wilks' theorem, Firth's test, the assumption-lean test, to which `dependence`
     says what is independent, the parametric bootstrap, universal inference, an e-process or a mixture e-value; by default
-    what the data allow.
+    what the data allow. A `formula` such as 'choice ~ cost + time*income' names actions and features; `lags` adds the
+    agent's own last actions; `weights_are` counts of equal pairs, or sampling weights.
     """
     _check_settings(rule, significance, correction)
+    check_seed(seed)
     space, demonstrations = bound(
         data, actions, features=features, episodes=episodes, weights=weights, reference=reference, policy=policy,
-        subjects=subjects, categorical=categorical, missing=missing,
+        subjects=subjects, categorical=categorical, missing=missing, formula=formula, lags=lags, weights_are=weights_are,
         hidden=hidden, covariance=covariance, groups=groups, always=always, fixed=fixed, intercept=intercept,
     )  # fmt: skip
     if correction == "bh" and paper_rule:
@@ -112,13 +123,16 @@ def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Pol
     """The policy space and the pairs that the arguments of `identify` stand for."""
     said: dict[str, Any] = dict(source)
     columns = {word: said.pop(word) for word in COLUMN_WORDS if word in said}
+    more = {word: said.pop(word) for word in ("lags", "weights_are") if word in said}
     spec = PolicySpec(**said)
-    pairs = demonstrations_of(data, actions, **columns, discrete=spec.discrete)
+    found = demonstrations_of(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
+    pairs = told(found, **more)
     space = spec.bind(pairs).with_noise(
         lambda network: residual_covariance(
             network.feature_names, network.action_names, network.hidden, pairs.features, pairs.actions
         )
     )
+    space = space.with_interactions(pairs.metadata.get("interactions", {}))
     if not space.tested:
         raise InputError("every group is declared always controlled: nothing is left to test, so declare fewer.")
     return space, pairs
@@ -180,6 +194,11 @@ def combinatorial(
 ) -> Identification:
     """Rule 1: all minimal supports, by closed testing or, with `paper_rule`, at δ/2^d with a check of the children."""
     _check_settings("combinatorial", significance, "holm")
+    if space.interactions:
+        raise InputError(
+            "the combinatorial rule takes every set of terms, also an interaction without what it is made of, found a "
+            "formula with interactions or powers: use the simplified rule, or a formula without them."
+        )
     likelihood = likelihood_of(space, demonstrations, firth)
     check = _check_of(likelihood, demonstrations, checked)
     if paper_rule and test == "auto" and not firth:
@@ -212,7 +231,7 @@ def _fixed_by_penalty(test: str, firth: bool) -> str:
 def _check_settings(rule: str, significance: float, correction: str) -> None:
     if rule not in RULES:
         raise InputError(f"the rule must be 'simplified' or 'combinatorial', found '{rule}': {nearest(rule, RULES)}")
-    if correction not in CORRECTIONS:
+    if not isinstance(correction, str) or correction not in CORRECTIONS:
         raise InputError(f"unknown correction '{correction}': {nearest(correction, CORRECTIONS)}")
     check_significance(significance)
 

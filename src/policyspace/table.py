@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal, final
+
+from policyspace.printable import escaped, printable
 
 if TYPE_CHECKING:
     import rich.table
@@ -19,29 +20,29 @@ class Table:
 
     def text(self, ruled: bool = False) -> str:
         """Aligned lines under the names of the columns, with a rule between them if wanted."""
-        lines = [self.columns, *self.rows]
+        lines = [[printable(cell) for cell in cells] for cells in (self.columns, *self.rows)]
         widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
         text = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in lines]
         rule = ["  ".join("─" * width for width in widths)] if ruled else []
         return "\n".join([text[0], *rule, *text[1:]])
 
     def markdown(self) -> str:
-        """Lines of a Markdown table."""
+        """Lines of a Markdown table, whose words are neither HTML nor links."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)
+        return "\n".join("| " + " | ".join(map(_markdown, cells)) + " |" for cells in lines)
 
     def html(
         self,
         caption: str = "",
         attributes: str = "",
-        heading: Callable[[str], str] = escape,
-        cell: Callable[[str], str] = escape,
+        heading: Callable[[str], str] = escaped,
+        cell: Callable[[str], str] = escaped,
     ) -> str:
         """A <table> whose first cells head their rows; `heading` and `cell` turn words into HTML."""
-        title = f"<caption>{escape(caption)}</caption>" if caption else ""
+        title = f"<caption>{escaped(caption)}</caption>" if caption else ""
         names = "".join(f'<th scope="col"{attributes}>{heading(name)}</th>' for name in self.columns)
         body = [
-            f'<tr><th scope="row"{attributes}>{escape(first)}</th>'
+            f'<tr><th scope="row"{attributes}>{escaped(first)}</th>'
             + "".join(f"<td{attributes}>{cell(words)}</td>" for words in rest)
             + "</tr>"
             for first, *rest in self.rows
@@ -58,7 +59,19 @@ class Table:
         table = RichTable(**{"box": None, "pad_edge": False} | options)
         for name in self.columns:
             justify: Literal["left", "right"] = "right" if name in right else "left"
-            table.add_column(Text(name), justify=justify, no_wrap=not broken, overflow="fold" if broken else "ellipsis")
+            table.add_column(
+                Text(printable(name)), justify=justify, no_wrap=not broken, overflow="fold" if broken else "ellipsis"
+            )
         for i, row in enumerate(self.rows):
-            table.add_row(*map(Text, row), style=styles[i] if styles else None)  # as text: [brake] is no markup
+            cells = [Text(printable(cell)) for cell in row]  # as text: [brake] is no markup
+            table.add_row(*cells, style=styles[i] if styles else None)
         return table
+
+
+def page_of_text(sentence: str, table: str, notes: Sequence[str]) -> str:
+    """A sentence, a table and what must be read with it, as lines."""
+    return "\n".join([printable(sentence), "", table, "", *map(printable, notes)])
+
+
+def _markdown(cell: str) -> str:
+    return printable(cell).replace("|", "\\|").replace("<", "&lt;").replace("](", "]\\(")

@@ -1,7 +1,6 @@
 """From the columns of a file to an answer without a policy model, through the command line."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import polars
 import pytest
 
 from policyspace import identify
-from policyspace.cli import main
 
 N = 400
 RNG = np.random.default_rng(21)
@@ -31,18 +29,10 @@ FORCED = ("--actions", "force", *SENSORS)
 
 
 @pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
+def run(command_line, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     polars.DataFrame(LOG).write_csv("log.csv")
-
-    def command(*arguments, name="identify"):
-        monkeypatch.setattr(sys, "argv", ["policyspace", name, *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        return stop.value.code, out, err
-
-    return command
+    return lambda *arguments, name="identify": command_line(name, *arguments)
 
 
 def answer(result):

@@ -52,11 +52,11 @@ def test_demo(run, tmp_path):
 def test_the_next_commands_work(run):
     out = run("demo", "--out", "here")[1]
     commands = [shlex.split(line) for line in out.splitlines() if line.startswith("  policyspace identify here/")]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         code, out, err = run(*command[1:])
         assert (code, err) == (0, "")
-    assert "speed" in out
+    assert "contrast by 10" in out
 
 
 def test_the_truth_is_not_held_against_other_groups(run):

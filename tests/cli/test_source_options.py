@@ -1,13 +1,11 @@
 """The options that identify, plan and theory share: older names work, and what is given is used or refused."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import policyspace
-from policyspace.cli import main
 from policyspace.cli.options import Source
 
 RNG = np.random.default_rng(4)
@@ -18,7 +16,7 @@ ROLES = ("--actions", "force", "--features", "x,y")
 
 
 @pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
+def run(command_line, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     rows = [
         f"{a},{b},{c},{i // 10},{1 + i % 2},{'go' if c > 0 else 'stop'}"
@@ -28,15 +26,7 @@ def run(monkeypatch, capfd, tmp_path):
     recorded = {"family": "gaussian-network", "hidden": [3], "activation": "tanh", "covariance": [[1.0]]}
     data = policyspace.Demonstrations.from_arrays(X, FORCE, ["x", "y"], ["force"], metadata={"policy": recorded})
     policyspace.write(data, "network.csv")
-
-    def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["policyspace", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        return stop.value.code, out, err
-
-    return command
+    return command_line
 
 
 def answer(result):

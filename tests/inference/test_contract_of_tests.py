@@ -11,6 +11,7 @@ from policyspace.fits import likelihood_of
 from policyspace.inference.choice import TESTS, support_test
 from policyspace.inference.rules import all_supports, one_at_a_time
 from policyspace.policies import BoltzmannLinear, GaussianLinear
+from policyspace.policies.choice_linear import ChoiceLinear
 from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
 
 NAMES = ("near", "far", "idle")
@@ -31,15 +32,33 @@ def labels():
     return Demonstrations(features, codes, NAMES, ("left", "on", "right"), np.arange(400) // 20)
 
 
+def choices():
+    """Three alternatives with two attributes each, one of them not always available, and an idle feature of the chooser."""
+    rng = np.random.default_rng(7)
+    near, far, idle = rng.normal(size=(400, 3)), rng.normal(size=(400, 3)), rng.normal(size=(400, 1))
+    there = np.column_stack([np.ones(400), rng.random(400) < 0.7, np.ones(400)])
+    drive = np.where(there > 0, 1.5 * near - 1.2 * far + rng.gumbel(size=(400, 3)), -np.inf)
+    actions = ("left", "on", "right")
+    names = ("idle", *(f"{name}_{a}" for name in ("near", "far") for a in actions), "there_on")
+    columns = np.hstack([idle, near, far, there[:, 1:2]])
+    return Demonstrations(columns, drive.argmax(axis=1), names, actions, np.arange(400) // 20)
+
+
+def choice_space(data):
+    attributes = {"near": "near_*", "far": "far_*"}
+    return ChoiceLinear(data.names, data.action_names, attributes, {"on": "there_on"})
+
+
 FAMILIES = {
     "Gaussian, known covariance": (amounts, lambda d: GaussianLinear(d.names, d.action_names, 0.16)),
     "Gaussian, estimated covariance": (amounts, lambda d: GaussianLinear(d.names, d.action_names)),
     "Boltzmann": (labels, lambda d: BoltzmannLinear(d.names, d.action_names)),
+    "choices": (choices, choice_space),
     "Gaussian network": (amounts, lambda d: GaussianNetwork(d.names, d.action_names, (2,), 0.16)),
     "Boltzmann network": (labels, lambda d: BoltzmannNetwork(d.names, d.action_names, (2,))),
 }
-REFUSED = {("mixture", family) for family in FAMILIES if "network" in family}
-REFUSED |= {("firth", family) for family in FAMILIES if family != "Boltzmann"}
+REFUSED = {(test, family) for test in ("mixture", "robust") for family in FAMILIES if "network" in family}
+REFUSED |= {("firth", family) for family in FAMILIES if family not in ("Boltzmann", "choices")}
 
 
 def made(test, family):
@@ -76,7 +95,9 @@ def test_the_contract(test, family):
     assert [t.p_value for t in again.test_many(supports)] == [t.p_value for t in results.values()]
 
 
-@pytest.mark.parametrize("family", ["Gaussian, known covariance", "Gaussian, estimated covariance", "Boltzmann"])
+@pytest.mark.parametrize(
+    "family", ["Gaussian, known covariance", "Gaussian, estimated covariance", "Boltzmann", "choices"]
+)
 @pytest.mark.parametrize("test", TESTS)
 def test_both_rules_find_a_strong_agent(test, family):
     if (test, family) in REFUSED:

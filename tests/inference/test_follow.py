@@ -112,8 +112,8 @@ def rows_of(episodes, first=0):
     return "".join(lines)
 
 
-def loader(path):
-    return lambda: read(path, actions="action", episodes="episode")
+def load(path):
+    return read(path, actions="action", episodes="episode")
 
 
 def space_of(data):
@@ -123,17 +123,17 @@ def space_of(data):
 def test_a_file_is_followed_to_its_end(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("episode,near,far,action\n" + rows_of(stream(30)))
-    standings = list(follow(path, loader(path), space_of))
+    standings = list(follow(path, load, space_of))
     assert [s.num_episodes for s in standings] == list(range(1, 31))
     assert standings[-1].controlled == ["near"]
-    limited = list(follow(path, loader(path), space_of, max_episodes=5))
+    limited = list(follow(path, load, space_of, max_episodes=5))
     assert limited[-1].num_episodes == 5
 
 
 def test_following_stops_when_all_is_found(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("episode,near,far,action\n" + rows_of(stream(60, weights=(2.0, -2.0))))
-    standings = list(follow(path, loader(path), space_of))
+    standings = list(follow(path, load, space_of))
     assert standings[-1].decided and len(standings) < 60
 
 
@@ -151,10 +151,10 @@ def test_a_file_that_grows_is_read_on(tmp_path):
 
     thread = threading.Thread(target=writer)
     thread.start()
-    standings = list(follow(path, loader(path), space_of, wait=1.5, poll=0.05))
+    standings = list(follow(path, load, space_of, wait=1.5, poll=0.05))
     thread.join()
     assert [s.num_episodes for s in standings] == list(range(1, 31))
-    at_once = list(follow(path, loader(path), space_of))
+    at_once = list(follow(path, load, space_of))
     assert [u.log_e for u in standings[-1].units] == pytest.approx([u.log_e for u in at_once[-1].units])
 
 
@@ -162,7 +162,7 @@ def test_a_file_without_episodes_cannot_be_followed(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("near,far,action\n1.0,2.0,no\n2.0,1.0,yes\n0.5,0.1,no\n0.3,0.2,yes\n")
     with pytest.raises(InputError, match="--episode"):
-        list(follow(path, lambda: read(path, actions="action"), space_of))
+        list(follow(path, lambda path: read(path, actions="action"), space_of))
 
 
 def test_a_new_action_is_told(tmp_path):
@@ -176,8 +176,8 @@ def test_a_new_action_is_told(tmp_path):
 
     thread = threading.Thread(target=writer)
     thread.start()
-    with pytest.raises(InputError, match="'perhaps' was not in the file when the watch began"):
-        list(follow(path, loader(path), space_of, wait=1.5, poll=0.05))
+    with pytest.raises(InputError, match=r"'perhaps' was not known .* declare all with --labels no,yes,perhaps"):
+        list(follow(path, load, space_of, wait=1.5, poll=0.05))
     thread.join()
 
 
@@ -209,3 +209,139 @@ def test_the_command_tests_networks(tmp_path):
         assert answer["settings"]["test"] == chosen and answer["settings"]["hidden"] == [3]
     result = CliRunner().invoke(app, [*arguments, "--hidden", "three"])
     assert result.exit_code != 0
+
+
+# -- what may happen to a file while it is followed ------------------------------------------------------------------
+
+HEADER = "episode,near,far,action\n"
+
+
+def watched(path, changes, wait=0.6, **options):
+    """(standings, sentences) of a watch during which `changes` are made to the file, one after the other."""
+    notes, standings, left = [], [], list(changes)
+
+    def load_then_change(copy):
+        data = load(copy)
+        if left:
+            left.pop(0)()  # in the middle of the watch, whatever the clock says
+        return data
+
+    for standing in follow(path, load_then_change, space_of, wait=wait, poll=0.02, notice=notes.append, **options):
+        standings.append(standing)
+    return standings, notes
+
+
+def append(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_a_last_line_without_its_end_waits_for_the_rest(tmp_path):
+    path, text = tmp_path / "log.csv", rows_of(stream(12))
+    cut = text.rindex("\n", 0, text.index("\n7,")) + 9  # in the middle of a number
+    path.write_text(HEADER + text[:cut])
+    standings, notes = watched(path, [lambda: append(path, text[cut:])])
+    at_once = tmp_path / "whole.csv"
+    at_once.write_text(HEADER + text)
+    expected = list(follow(at_once, load, space_of))
+    assert (standings[-1], notes) == (expected[-1], [])
+
+
+def test_a_last_line_that_never_ends_is_not_counted_and_said_so(tmp_path):
+    path, text = tmp_path / "log.csv", rows_of(stream(6))
+    path.write_text(HEADER + text + "6,0.25,1.")
+    standings, notes = watched(path, [])
+    assert standings[-1].num_pairs == 90 and standings[-1].num_episodes == 6
+    assert len(notes) == 1 and "last line has no end" in notes[0]
+
+
+def test_a_header_alone_is_waited_with(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(HEADER)
+    thread = threading.Timer(0.2, lambda: append(path, rows_of(stream(5))))
+    thread.start()
+    standings = list(follow(path, load, space_of, wait=2.0, poll=0.02))
+    assert standings[-1].num_pairs == 75
+    path.write_text(HEADER)
+    with pytest.raises(InputError):
+        list(follow(path, load, space_of, wait=0.1, poll=0.02))
+
+
+def test_late_rows_of_an_earlier_episode_are_counted_when_they_come(tmp_path):
+    episodes = list(stream(12))
+    late = rows_of(episodes[3:4], first=3).splitlines(keepends=True)
+    path = tmp_path / "log.csv"
+    path.write_text(HEADER + rows_of(episodes[:3]) + "".join(late[:10]) + rows_of(episodes[4:8], first=4))
+    more = "".join(late[10:]) + rows_of(episodes[8:], first=8)
+    standings, notes = watched(path, [lambda: append(path, more)])
+    assert standings[-1].num_pairs == 180 and standings[-1].num_episodes == 12
+    assert notes == ["5 rows of episode 4 came after it was counted: they are counted now."]
+    # The same bets as a stream in which the late rows are a part of their own, after the seven episodes then complete.
+    cut = Episode(episodes[3].features[:10], episodes[3].actions[:10])
+    rest = Episode(episodes[3].features[10:], episodes[3].actions[10:])
+    follower = Follower(SPACE, 0.05)
+    for part in [*episodes[:3], cut, *episodes[4:7], rest, *episodes[7:]]:
+        expected = follower.tell(part, late=part is rest)
+    assert expected == standings[-1]
+
+
+@pytest.mark.parametrize("how", ["truncated", "replaced", "rotated"])
+def test_a_file_that_lost_counted_rows_is_refused(tmp_path, how):
+    path, episodes = tmp_path / "log.csv", list(stream(20))
+    path.write_text(HEADER + rows_of(episodes[:10]))
+
+    def change():
+        if how == "rotated":
+            path.rename(tmp_path / "log.csv.1")
+        new = {"truncated": episodes[:5], "replaced": list(stream(12, seed=9)), "rotated": episodes[10:]}[how]
+        path.write_text(HEADER + rows_of(new))
+
+    with pytest.raises(InputError, match="cut off or replaced while it was followed"):
+        watched(path, [change])
+
+
+def test_a_file_that_is_replaced_by_a_longer_copy_of_itself_is_read_on(tmp_path):
+    path, text = tmp_path / "log.csv", rows_of(stream(12))
+    path.write_text(HEADER + text[: text.index("\n6,") + 1])
+
+    def change():
+        (tmp_path / "new").write_text(HEADER + text)
+        (tmp_path / "new").replace(path)
+
+    standings, notes = watched(path, [change])
+    assert (standings[-1].num_pairs, notes) == (180, [])
+
+
+def test_a_file_that_is_deleted_is_told_and_counted(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(HEADER + rows_of(stream(6)))
+    standings, notes = watched(path, [path.unlink], wait=0.2)
+    assert standings[-1].num_pairs == 90
+    assert len(notes) == 1 and "was deleted" in notes[0]
+
+
+def test_columns_are_found_by_name(tmp_path):
+    path, episodes = tmp_path / "log.csv", list(stream(12))
+    path.write_text(HEADER + rows_of(episodes[:6]))
+
+    def change(header, order):
+        rows = [line.split(",") for line in rows_of(episodes).splitlines()]
+        path.write_text(header + "".join(",".join(row[i] for i in order) + "\n" for row in rows))
+
+    standings, _ = watched(path, [lambda: change("far,action,near,episode\n", (2, 3, 1, 0))])
+    whole = tmp_path / "whole.csv"
+    whole.write_text(HEADER + rows_of(episodes))
+    assert standings[-1] == list(follow(whole, load, space_of))[-1]
+    path.write_text(HEADER + rows_of(episodes[:6]))
+    with pytest.raises(InputError, match="columns changed while it was followed, 'near' is no longer"):
+        watched(path, [lambda: change("episode,close,far,action\n", range(4))])
+
+
+def test_actions_that_are_declared_may_come_late(tmp_path):
+    path, episodes = tmp_path / "log.csv", list(stream(8))
+    path.write_text(HEADER + rows_of(episodes[:4]))
+    more = rows_of(episodes[4:], first=4).replace("yes", "perhaps", 3)
+    standings, _ = watched(path, [lambda: append(path, more)], labels=("perhaps", "no", "yes"))
+    assert standings[-1].num_pairs == 120
+    with pytest.raises(InputError, match=r"'perhaps' was not known when the watch began"):
+        list(follow(path, load, space_of, labels=("no", "yes")))

@@ -20,6 +20,7 @@ from policyspace import (
     likelihood_ratio,
 )
 from policyspace.fits.law import ChiSquare, WilksLambda
+from policyspace.inference.profile import Profile
 from policyspace.planning import (
     Prequential,
     Universal,
@@ -31,7 +32,6 @@ from policyspace.planning import (
     rate_for_power,
 )
 from policyspace.planning.planner import procedure_of
-from policyspace.planning.profile import Profile
 
 NAMES = ("a", "b", "c")
 

@@ -385,7 +385,7 @@ def test_killed_at_every_statement_the_study_holds_the_old_state_or_the_new(tmp_
     path = tmp_path / "k.sqlite"
     StudyStore.create(path, {"world": "gridworld"})
     killed, number = 0, 0
-    for statement in range(12):
+    for statement in range(40):
         arguments = [sys.executable, "-c", TELLER, str(path), str(number), str(statement)]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr

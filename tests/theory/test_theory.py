@@ -379,3 +379,75 @@ def test_where_the_assumptions_fail_no_bound_is_given():
     assert any("separated" in warning for warning in separated.warnings)
     nothing = theory.assess(states, np.random.default_rng(1).normal(size=300))
     assert nothing.gaps == {} and "no gap" in nothing.sentence
+
+
+# -- Section 5 ----------------------------------------------------------------------------------------------------
+
+
+def small_boltzmann():
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(6, 2))
+    probabilities = rng.dirichlet(np.ones(6))
+    return BoltzmannLinear(("a", "b"), ("x", "y", "z")), features, probabilities, rng
+
+
+def test_the_population_gap_is_the_mean_divergence_summed_over_all_actions():
+    space, features, probabilities, rng = small_boltzmann()
+    theta, other = rng.normal(size=(2, space.num_parameters))
+    by_hand = 0.0
+    for state, probability in zip(features, probabilities, strict=True):
+        log_p = [float(space.log_prob(theta, state, np.array(a))) for a in range(3)]
+        log_q = [float(space.log_prob(other, state, np.array(a))) for a in range(3)]
+        by_hand += probability * sum(np.exp(p) * (p - q) for p, q in zip(log_p, log_q, strict=True))
+    assert theory.population_gap(space, theta, other, features, probabilities) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_the_gap_of_a_gaussian_policy_is_half_the_squared_distance_of_means():
+    rng = np.random.default_rng(8)
+    space = GaussianLinear(("a", "b"), ("u",), covariance=0.25)
+    features, probabilities = rng.normal(size=(5, 2)), rng.dirichlet(np.ones(5))
+    theta, other = rng.normal(size=(2, 3))
+    moved = (space.design(features) @ (theta - other)) ** 2
+    assert theory.population_gap(space, theta, other, features, probabilities) == pytest.approx(
+        probabilities @ moved / (2 * 0.25), rel=1e-12
+    )
+
+
+def test_theorem_5_1_holds_with_the_smallest_eigenvalue_on_the_way():
+    space, features, probabilities, rng = small_boltzmann()
+    for _ in range(50):
+        start, gradient = rng.normal(size=(2, space.num_parameters))
+        tested, step = rng.random(space.num_parameters) < 0.5, rng.uniform(0.05, 1.0)
+        theta, restricted = start + step * gradient, start + step * np.where(tested, 0.0, gradient)
+        on_the_way = [
+            np.linalg.eigvalsh(
+                theory.expected_fisher(space, theta + t * (restricted - theta), features, probabilities)
+            )[0]
+            for t in np.linspace(0, 1, 101)
+        ]
+        bound = theory.gradient_step_gap_bound(gradient, tested, step, 0.999 * min(on_the_way))
+        assert bound <= theory.population_gap(space, theta, restricted, features, probabilities) + 1e-12
+        assert bound == pytest.approx(0.999 * min(on_the_way) / 2 * np.sum((theta - restricted) ** 2), rel=1e-9)
+
+
+def test_a_mask_that_fits_no_gradient_is_refused():
+    with pytest.raises(InputError, match="True or False"):
+        theory.gradient_step_gap_bound(np.ones(3), np.array([0, 1]), 0.1, 1.0)
+
+
+def test_propositions_a_3_and_a_4_by_hand():
+    assert theory.projection_probability(0.3, 50, 2.0, 1.5) == pytest.approx(np.exp(-0.09 * 50 / (2 * 2.25 * 4)))
+    assert theory.information_deviation_probability(0.5, 1000, 3, 1.2, 2.0) == pytest.approx(
+        2 * np.exp(-0.25 * 1000 / (2.0 * 9 * 1.2**4))
+    )
+    # δ of the tail at ε = λ_min is what `pairs_for_information` solves.
+    pairs = theory.pairs_for_information(3, 1.2, 0.5, 0.05, 2.0)
+    assert theory.information_deviation_probability(0.5, pairs, 3, 1.2, 2.0) == pytest.approx(0.05)
+
+
+def test_proposition_a_3_is_not_broken_by_simulation():
+    rng = np.random.default_rng(9)
+    vectors = rng.choice([-1.0, 1.0], size=(4000, 30, 4))  # subgaussian with σ = 1 in every direction
+    alpha = np.array([1.0, -2.0, 0.5, 0.0])
+    seen = np.mean(vectors.mean(axis=1) @ alpha >= 0.6)
+    assert 0 < seen <= theory.projection_probability(0.6, 30, 1.0, float(np.linalg.norm(alpha)))

@@ -207,7 +207,7 @@ def test_damaged_agent_files_are_refused_in_a_sentence(tmp_path, agent):
         path.write_text(bad)
         with pytest.raises(InputError):
             load_agent(path, WORLD)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         load_agent(tmp_path / "nowhere.json")
     with pytest.raises(InputError, match="cannot be written"):
         save_agent(agent, tmp_path / "no" / "folder.json")

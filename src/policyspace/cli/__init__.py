@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import typer
 
@@ -10,9 +11,11 @@ from policyspace.cli.demo import demo
 from policyspace.cli.identify import identify
 from policyspace.cli.plan import plan
 from policyspace.cli.reproduce import reproduce
+from policyspace.cli.screen import ReaderGone, Stopped, new_console, say
 from policyspace.cli.simulate import simulate
 from policyspace.cli.study import app as study
 from policyspace.cli.theory import theory
+from policyspace.cli.watch import watch
 from policyspace.cli.worlds import worlds
 from policyspace.errors import InputError
 
@@ -27,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(identify)
+app.command()(watch)
 app.command()(plan)
 app.command()(theory)
 app.command()(worlds)
@@ -41,7 +45,7 @@ def _version(value: bool) -> None:
     if value:
         from policyspace import __version__
 
-        typer.echo(f"policyspace {__version__}")
+        say(new_console(), f"policyspace {__version__}")
         raise typer.Exit
 
 
@@ -56,24 +60,44 @@ def _options(
 
 def main() -> None:
     """Run a command: bad input is one sentence and exit code 2, Ctrl-C exit code 130."""
+    _open_streams()
+    try:
+        code = app(standalone_mode=False) or 0
+        sentence = "interrupted; nothing half-written was left behind." if code == INTERRUPTED else ""
+    except (ReaderGone, SystemExit):  # the second is how typer says that nobody reads its help
+        code, sentence = 0, ""
+    except Stopped as stopped:
+        code, sentence = INTERRUPTED, str(stopped)
+    except Exception as error:
+        code, sentence = 2, _sentence(error)
+    code, sentence = _flush(code, sentence)
+    if sentence:
+        with suppress(ReaderGone, InputError):  # nobody reads this either
+            say(new_console(stderr=True), f"policyspace: {sentence}")
+    sys.exit(code)
+
+
+def _open_streams() -> None:
+    """A stream that the caller closed leads nowhere, so that no file of ours takes its place; all show what they can."""
+    while (free := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(free)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # an old terminal that has no λ shows '?' instead of a traceback
+
+
+def _flush(code: int, sentence: str) -> tuple[int, str]:
+    """What is still to be written; if that fails, the interpreter must not try again."""
     try:
-        code = app(standalone_mode=False) or 0
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of our output (head, less) has gone: that is no error, and the interpreter must not complain either.
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except Exception as error:
-        _tell(_sentence(error))
-        code = 2
-    if code == INTERRUPTED:  # typer turns Ctrl-C into this code too
-        _tell("interrupted; nothing half-written was left behind.")
-    sys.exit(code)
+        if not sentence and not isinstance(error, BrokenPipeError):
+            return 2, f"the output cannot be written ({error.strerror}): make room for it."
+    return code, sentence
 
 
 def _sentence(error: Exception) -> str:
@@ -84,9 +108,3 @@ def _sentence(error: Exception) -> str:
         raise error
     command = getattr(getattr(error, "ctx", None), "command_path", "policyspace")
     return f"{error.format_message().rstrip('.')}: see '{command} --help'."
-
-
-def _tell(sentence: str) -> None:
-    """One line, whatever names a file has put into it."""
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence)
-    typer.echo(f"policyspace: {line}", err=True)

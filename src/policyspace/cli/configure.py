@@ -10,101 +10,138 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import Design, RoundOptions, Seed, new_console, promise, say, show_plan, show_round
+from policyspace.cli.environments import ActorOptions, EnvironmentOptions
+from policyspace.cli.rounds import Design, RoundOptions, Seed, show_plan, show_round
+from policyspace.cli.running import one_by_one, running, waiting
+from policyspace.cli.screen import new_console, say, show_saved
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
+    from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.confmdp import ConfMDP
 
 
-Folder = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR"),
+World = Annotated[
+    str | None,
+    typer.Argument(
+        help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR")
 ]
 
 
-@bundled
-def configure(
-    world: Annotated[
-        str, typer.Argument(help="The world: see `policyspace worlds`, or your own module:Class.", metavar="WORLD")
-    ],
-    rounds: RoundOptions,
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--configuration",
+        help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
+        metavar="FILE.toml|NAME=VALUE,…|random",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class SimulatedAgent:
+    """The agent of a world of ours."""
+
     controls: Annotated[
-        str,
-        typer.Option("--controls", help="What the agent perceives and controls.", metavar="NAME,…|random|all|none"),
-    ] = "random",
-    configuration: Annotated[
         str | None,
         typer.Option(
-            "--configuration",
-            help="Where to begin: the world's ω₀. [default: random; with --budget the world's flat one, if it has one]",
-            metavar="FILE.toml|NAME=VALUE,…|random",
-            show_default=False,
+            "--controls",
+            help="What the agent of a WORLD perceives and controls; by default random.",
+            metavar="NAME,…|random|all|none",
         ),
-    ] = None,
-    design: Design = "d-optimal",
+    ] = None
     learning_steps: Annotated[
         int | None,
         typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
-    ] = None,
+    ] = None
+
+
+@running
+@bundled
+def configure(
+    rounds: RoundOptions,
+    simulated: SimulatedAgent,
+    environment: EnvironmentOptions,
+    actor: ActorOptions,
+    world: World = None,
+    configuration: Start = None,
+    design: Design = None,
     seed: Seed = 0,
-    out: Folder = None,
+    out: Out = None,
+    report: options.Report = None,
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
-    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected.
+    Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected. With
+    --env the world is a Gymnasium environment, and the agent your own.
     """
-    from policyspace.configuration.loop import rounds_of
+    from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.plan import schedule_for
     from policyspace.configuration.round import plain
     from policyspace.policies.jax_setup import jax
-    from policyspace.study.settings import design_for, load_world
-    from policyspace.worlds.agents import support_of
+    from policyspace.study.settings import default_design, design_for, load_world
 
-    place = load_world(world)
+    check_seed(seed)
+    _check_one_world(world, environment, actor, simulated)
+    playable = environment.world()
+    place: Any = playable or load_world(str(world))
+    design = design or default_design(place)
     space, method = place.policy_space(), design_for(design, place)
     schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
-    owned = controls_of(place, controls, keys[0])
-    truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
+    console = new_console()
     planned = rounds.budget is not None and rounds.attempts is None and method.joint and not schedule.sequential
     start = _configuration(place, configuration, planned, keys[1])
-    settings = {"world": world, "seed": seed, "design": design, "initial": plain(start)}
-    _make_folder(out)
-    diary = Diary(place, schedule, settings, truth, new_console(), out)
-    observe = _observer(place, space, owned, learning_steps, diary.console)
+    if playable is not None:
+        observe, truth = playable.observe(**actor.actors()), None
+    else:
+        owned = controls_of(place, simulated.controls or "random", keys[0])
+        truth = _truth(place, space, owned)
+        observe = _observer(place, space, owned, simulated.learning_steps)
+    settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
+    _check_saving(out, report, configuration)
+    diary = Diary(place, schedule, settings, truth, console, out)
     diary.begin()
     if planned:
         show_plan(diary.console, place, space, schedule.budget)
+    run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
     try:
-        for result in rounds_of(place, space, method, start, schedule, observe, keys[2]):
+        for result in one_by_one(run, "choosing a configuration"):
             diary.enter(result)
     finally:
-        # Ctrl-C as well: what was finished is kept, and drawn.
-        diary.end()
+        diary.end()  # Ctrl-C as well: what was finished is kept, and drawn.
+        _save_report(run, report)
 
 
 @dataclass
 class Diary:
     """The rounds as they happen: on the screen, and in files that are whole after every round."""
 
-    world: "ConfMDP"
+    world: "Configurable"
     schedule: "Schedule"
     settings: dict[str, Any]
-    truth: list[str]
+    truth: list[str] | None  # of a simulated agent
     console: "Console"
     folder: Path | None
     rounds: list["Round"] = field(default_factory=list)
 
     def begin(self) -> None:
         """Who is observed, and what is promised."""
-        owned = ", ".join(self.truth) or "nothing but the constant"
-        say(self.console, f"An agent in {self.world.name} that controls {owned}.", style="bold")
-        say(self.console, promise(self.schedule, self.settings["design"]), style="dim")
+        owned = None if self.truth is None else ", ".join(self.truth) or "nothing but the constant"
+        known = "" if owned is None else f" that controls {owned}"
+        say(self.console, f"An agent in {self.world.name}{known}.", style="bold")
+        say(self.console, self.schedule.promise(self.settings["design"]), style="dim")
 
     def enter(self, result: "Round") -> None:
         """One round: on the screen, and the file replaced by one that has it."""
@@ -120,7 +157,7 @@ class Diary:
             "rounds": [entered.to_dict() for entered in self.rounds],
         }
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-        options.write_json(text, str(self.folder / "rounds.json"))
+        options.write_json(text, str(targets(self.folder)[0]))
 
     def end(self) -> None:
         """The answer against the truth, and the pictures."""
@@ -130,19 +167,40 @@ class Diary:
         from policyspace.report.rounds_picture import Story, plot_rounds
 
         last, world = self.rounds[-1], self.world
-        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, tuple(self.truth))
-        say(self.console, f"\nAfter {last.total_episodes} episodes: {story.verdict}.", style="bold")
-        missed = [name for name in self.truth if name in last.undecided]
+        truth = None if self.truth is None else tuple(self.truth)
+        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, truth)
+        say(self.console, "")
+        say(self.console, f"After {last.total_episodes} episodes: {story.verdict}.", style="bold")
+        missed = [name for name in truth or () if name in last.undecided]
         if missed:
             say(self.console, f"Not shown: {', '.join(missed)}.")
         if self.folder is None:
             return
-        paths = [self.folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
-        for path in paths[1:3]:
-            plot_rounds(story, path)
-        film_rounds(story, paths[3])
-        for path in paths:
-            typer.echo(f"Saved {path}")
+        _, *pictures, film = paths = targets(self.folder)
+        with waiting("drawing"):
+            for path in pictures:
+                plot_rounds(story, path)
+            film_rounds(story, film)
+        show_saved(paths)
+
+
+def _check_one_world(
+    world: str | None, environment: EnvironmentOptions, actor: ActorOptions, simulated: SimulatedAgent
+) -> None:
+    """A world of ours has simulated agents, an environment has the user's."""
+    if (world is None) == (environment.env is None):
+        raise InputError("one world is configured: name it, or an environment with --env.")
+    if world is not None and (actor.agent or actor.learn):
+        raise InputError("--agent and --learn act in an environment, found a world: name an environment with --env.")
+    if world is None and simulated != SimulatedAgent():
+        raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
+
+
+def _truth(world: "ConfMDP", space: Any, owned: tuple[str, ...]) -> list[str]:
+    """The features that an agent controls."""
+    from policyspace.worlds.agents import support_of
+
+    return [name for name in space.named(support_of(space, owned)) if name in world.feature_names]
 
 
 def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
@@ -159,27 +217,42 @@ def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
     return tuple(name for name in world.feature_names if name in chosen)
 
 
-def _configuration(world: "ConfMDP", given: str | None, planned: bool, key: Any) -> Any:
-    """Where the agent is first observed; whoever plans the rounds may choose it."""
+def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> Any:
+    """ω₀: what is given; else flat where the rounds are planned and the world can be; else random, or as it is."""
     from policyspace.worlds.configuration_parameters import parse_configuration
+    from policyspace.worlds.confmdp import ConfMDP
 
-    if given not in (None, "random"):
-        return world.check_configuration(parse_configuration(str(given)))
+    ours = isinstance(world, ConfMDP)
     flat = world.flat_configuration() if planned and given is None else None
-    return world.random_configuration(key) if flat is None else flat
+    if flat is not None:
+        return flat
+    if given == "random" or (given is None and ours):
+        return world.random_configuration(key) if ours else world.uniform_configuration(key)
+    return world.check_configuration({} if given is None else parse_configuration(given))
 
 
-def _make_folder(out: Path | None) -> None:
-    if out is None:
-        return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: is no folder that can be made ({error.strerror}): name another.") from error
+def _save_report(run: "ConfiguredRun", report: Path | None) -> None:
+    if report is not None:
+        options.write_report(run, report)
+        show_saved([report])
+
+
+def _check_saving(out: Path | None, report: Path | None, configuration: str | None) -> None:
+    """Make the folder of the results, and say before the work if they could not be saved there."""
+    from policyspace.data.whole_file import check_targets, made_folder
+
+    options.check_targets(None, None, report=report)
+    if out is not None:
+        check_targets(targets(made_folder(out)), [configuration])
+
+
+def targets(folder: Path) -> list[Path]:
+    """The rounds as data, as pictures and as a film."""
+    return [folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
 
 
 def _observer(
-    world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None, console: "Console"
+    world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None
 ) -> Callable[[Any, Any, int], Any]:
     """How the agent is observed: it learns from scratch at ω, and is observed there."""
     from policyspace.policies.jax_setup import jax
@@ -187,12 +260,6 @@ def _observer(
 
     def observe(key: Any, omega: Any, num_episodes: int) -> Any:
         learning, acting = jax.random.split(key)
-        with console.status("the agent learns …") as status:
-
-            def progress(done: int, wanted: int, curve: Any) -> None:
-                status.update(f"the agent learns: {done} of {wanted} steps, return {curve[-10:].mean():.4g}")
-
-            agent = learn(world, space, controls, omega, learning, num_steps=steps, progress=progress)
-        return agent.act(world, omega, acting, num_episodes)
+        return learn(world, space, controls, omega, learning, num_steps=steps).act(world, omega, acting, num_episodes)
 
     return observe

@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from policyspace.errors import InputError
-
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the data and the picture.", metavar="DIR")] = Path(),
@@ -14,31 +12,37 @@ def demo(
     """Identify a simulated driver from an embedded log, by both rules, and show what to try next."""
     from policyspace import write
     from policyspace.cli.identify import show
+    from policyspace.cli.screen import new_console, say
     from policyspace.data.demo_log import SEED, STORY, load
+    from policyspace.data.mice_trials import trials
+    from policyspace.data.whole_file import check_targets, made_folder, replacing
     from policyspace.identification import identify
     from policyspace.report.evidence_picture import plot_evidence
 
-    data = load()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{out}: is no folder that can be made ({error.strerror}): name another with --out."
-        ) from error
-    log, picture = out / "policyspace-demo.csv", out / "policyspace-demo.png"
-    typer.echo(f"{STORY} ({data.num_pairs} rows, seed {SEED}.)\n")
-    typer.secho("Rule 2 (simplified): one test a feature", fg="cyan")
+    data, console = load(), new_console()
+    log, picture = made_folder(out) / "policyspace-demo.csv", out / "policyspace-demo.png"
+    mice = out / "policyspace-mice.csv"
+    check_targets([log, picture, mice])
+    for line in [*f"{STORY} ({data.num_pairs} rows, seed {SEED}.)".splitlines(), ""]:
+        say(console, line)
+    say(console, "Rule 2 (simplified): one test a feature", style="cyan")
     one_by_one = identify(data)
     show(one_by_one)
-    typer.secho("\nRule 1 (combinatorial): all supports", fg="cyan")
+    say(console, "")
+    say(console, "Rule 1 (combinatorial): all supports", style="cyan")
     show(identify(data, rule="combinatorial"))
     plot_evidence(one_by_one, picture)
     write(data, log)
-    typer.echo(f"\nSaved the log as {log} and the picture as {picture}. Try next:\n")
-    for command in (
-        f"policyspace identify {log} --rule combinatorial",
-        f"policyspace identify {log} --groups parameter --json -",
-        f"policyspace identify {log} --always speed --plot answer.svg",
-        "policyspace identify YOUR_FILE.csv --actions COLUMN --features COLUMN,COLUMN",
+    with replacing(mice) as file:
+        file.write(trials().write_csv().encode())
+    for line in (
+        "",
+        f"Saved the log as {log} and the picture as {picture}; {mice} holds simulated trials of mice. Try next:",
+        "",
+        f"  policyspace identify {log} --rule combinatorial",
+        f"  policyspace identify {log} --groups parameter --json -",
+        f"  policyspace identify {log} --always speed --plot answer.svg",
+        f"  policyspace identify {mice} --actions choice --features contrast,tone --by mouse --episodes session --lags 1",
+        "  policyspace identify YOUR_FILE.csv --actions COLUMN --features COLUMN,COLUMN",
     ):
-        typer.echo(f"  {command}")
+        say(console, line)

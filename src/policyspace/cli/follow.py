@@ -1,31 +1,43 @@
 """`policyspace identify --follow`: a line after every episode."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import typer
+from policyspace.cli.screen import new_console, say
 
 if TYPE_CHECKING:
     from policyspace.cli.options import Source
 
 
-def show_stream(source: "Source", significance: float, budget: int | None, wait: float | None) -> None:
+def show_stream(
+    source: "Source", significance: float, budget: int | None, wait: float | None, labels: list[str]
+) -> None:
     """Print where each group stands until all is found, the budget is spent, or the file ends."""
     from policyspace.identification import bound, check_significance
     from policyspace.inference.follow import follow
 
     check_significance(significance)
-    space, _ = bound(source.read(), policy=source.spec)
-    # Each look at a network costs seconds: look again when there is a tenth more to see.
-    growth = 1.0 if space.column_names else 1.1
-    standing = None
-    for standing in follow(source.file, source.read, lambda _: space, significance, budget, wait, look_growth=growth):
-        typer.echo(str(standing))
+    standing, console, errors = None, new_console(), new_console(stderr=True)
+    stream = follow(
+        source.file,
+        lambda path: replace(source, file=path).read(),
+        lambda data: bound(data, policy=source.spec)[0],
+        significance,
+        budget,
+        wait,
+        labels=labels,
+        notice=lambda sentence: say(errors, f"Note: {sentence}", style="yellow"),
+    )
+    for standing in stream:
+        say(console, str(standing))
     if standing is None:
-        typer.echo("No episode is complete yet.")
+        say(console, "No episode is complete yet.")
         return
     found = ", ".join(standing.controlled) or "no group yet"
     why = "every group is found" if standing.decided else "the budget is spent" if budget else "the file has ended"
-    typer.echo(
-        f"\nControlled: {found} ({why} after {standing.num_episodes} episodes; chance of any false 'controlled' "
-        f"≤ {significance:g}, whatever the looking)."
+    say(console, "")
+    say(
+        console,
+        f"Controlled: {found} ({why} after {standing.num_episodes} episodes; chance of any false 'controlled' "
+        f"≤ {significance:g}, whatever the looking).",
     )

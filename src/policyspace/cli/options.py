@@ -3,8 +3,7 @@
 import csv
 import functools
 import inspect
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.running import typed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations
+    from policyspace.policies.choice_linear import ChoiceLinear
     from policyspace.policies.spec import PolicySpec
+    from policyspace.shown import Shown
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow/Feather or NPZ file of logged states and actions.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Logged states and actions: a CSV, Parquet, Arrow/Feather or NPZ file, D4RL's HDF5, a folder of LeRobot, the "
+        "folder or id of a Minari dataset.",
+        metavar="SOURCE",
+    ),
+]
 Actions = Annotated[
     list[str] | None,
     typer.Option("--actions", "--action", help="Action column, or columns separated by commas.", metavar="COL[,COL…]"),
@@ -52,12 +61,32 @@ Categorical = Annotated[
 MissingValues = Annotated[
     str, typer.Option("--missing", help="What missing values are: an error, or rows to drop.", metavar="error|drop")
 ]
+FormulaText = Annotated[
+    str | None,
+    typer.Option(
+        "--formula",
+        help="Actions and features in one, with interactions and powers; needs the extra 'formula'.",
+        metavar="'choice ~ cost + time*income'",
+    ),
+]
+Lags = Annotated[
+    int | None,
+    typer.Option("--lags", help="Add the agent's own last N actions of an episode as features.", metavar="N"),
+]
+WeightsAre = Annotated[
+    str | None,
+    typer.Option(
+        "--weights-are",
+        help="What weights are: counts of equal pairs (default), or how much of a population a row stands for.",
+        metavar="counts|sampling",
+    ),
+]
 PolicyName = Annotated[
     str | None,
     typer.Option(
         "--policy",
         help="By default inferred from the type of the action; 'any' is no model at all.",
-        metavar="gaussian|boltzmann|network|any",
+        metavar="gaussian|boltzmann|network|choice|any",
     ),
 ]
 Hidden = Annotated[
@@ -88,12 +117,49 @@ NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a 
 Reference = Annotated[
     str | None, typer.Option("--reference", help="The action that the others are compared with.", metavar="LABEL")
 ]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attributes",
+        help="Attributes of alternatives: 'cost=cost_*', where * is the alternative, or 'cost=c1|c2' in the order of the "
+        "alternatives; with --choice-id, columns.",
+        metavar="NAME=COLS[,…]|COL[,…]",
+    ),
+]
+Available = Annotated[
+    str | None,
+    typer.Option(
+        "--available", help="Columns that say whether an alternative can be chosen, such as 'av_*'.", metavar="COLS|COL"
+    ),
+]
+Specific = Annotated[
+    list[str] | None,
+    typer.Option("--specific", help="Attributes with a coefficient for every alternative.", metavar="NAME[,NAME…]"),
+]
+ChoiceId = Annotated[
+    str | None,
+    typer.Option(
+        "--choice-id", help="Of a file with one row an alternative: which choice it belongs to.", metavar="COL"
+    ),
+]
+Chosen = Annotated[
+    str | None, typer.Option("--chosen", help="With --choice-id: whether the alternative was chosen.", metavar="COL")
+]
+Alternative = Annotated[
+    str | None, typer.Option("--alternative", help="With --choice-id: the name of the alternative.", metavar="COL")
+]
 Significance = Annotated[
     float, typer.Option("--significance", help="δ: the chance of any false 'used' or 'controlled'.", metavar="δ")
 ]
 JsonOut = Annotated[
     str | None,
     typer.Option("--json", help="Write the answer as JSON to a file, or to the screen ('-').", metavar="FILE|-"),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Save a page that holds all of it, for any browser: one file, no network.", metavar="FILE.html"
+    ),
 ]
 
 
@@ -109,6 +175,9 @@ class Source:
     subjects: Subjects = None
     categorical: Categorical = None
     missing: MissingValues = "error"
+    formula: FormulaText = None
+    lags: Lags = None
+    weights_are: WeightsAre = None
     policy: PolicyName = None
     hidden: Hidden = None
     covariance: Covariance = None
@@ -116,6 +185,12 @@ class Source:
     always: Always = None
     no_intercept: NoIntercept = False
     reference: Reference = None
+    attributes: Attributes = None
+    available: Available = None
+    specific: Specific = None
+    choice_id: ChoiceId = None
+    chosen: Chosen = None
+    alternative: Alternative = None
 
     @cached_property
     def spec(self) -> "PolicySpec":
@@ -125,6 +200,9 @@ class Source:
         if self.policy is not None and self.policy not in POLICIES:
             raise InputError(f"--policy must be one of {', '.join(POLICIES)}, found '{self.policy}': choose one.")
         groups, always, fixed = read_groups(self.groups)
+        choice = self._choice(None if groups == "feature" else groups, (*split(self.always), *always), fixed)
+        if choice is not None:
+            return PolicySpec(choice)
         return PolicySpec(
             self.policy,  # type: ignore[arg-type]  # any text, which is checked there
             hidden=None if self.hidden is None else widths(self.hidden),
@@ -135,24 +213,74 @@ class Source:
             intercept=False if self.no_intercept else None,
         )
 
-    def read(self) -> "Demonstrations":
-        """What the file holds now."""
-        from policyspace.data.readers import read
+    def _choice(self, groups: Any, always: tuple[str, ...], fixed: Any) -> "ChoiceLinear | None":
+        """The policy of alternatives with attributes, where the options speak of any."""
+        said = {"--available": self.available, "--specific": self.specific, "--chosen": self.chosen}
+        said |= {"--alternative": self.alternative}
+        if self.attributes is None and self.choice_id is None:
+            for option, value in said.items():
+                if value is not None:
+                    raise InputError(
+                        f"{option} is about alternatives with attributes, found it alone: add --attributes."
+                    )
+            return None
+        others = {"--hidden": self.hidden, "--covariance": self.covariance}
+        if self.policy is not None and self.policy != "choice":
+            others[f"--policy {self.policy}"] = self.policy
+        for option, value in others.items():
+            if value is not None:
+                raise InputError(
+                    f"alternatives with attributes have the policy 'choice', found {option}: leave it out."
+                )
+        from policyspace.data.alternatives import LongTable
+        from policyspace.policies.choice_linear import ChoiceLinear
 
+        if self.choice_id is not None and self.chosen is None:
+            raise InputError("--choice-id needs --chosen, the column that says which alternative was chosen: add it.")
+        if self.choice_id is None and (self.chosen or self.alternative):
+            raise InputError(
+                "--chosen and --alternative need --choice-id, the column that numbers the choices: add it."
+            )
+        long = None if self.choice_id is None else LongTable(self.choice_id, self.chosen or "", self.alternative)
+        return ChoiceLinear(
+            attributes=_attributes(split(self.attributes), long is not None),
+            available=None if self.available is None else _columns(self.available, long is not None),
+            specific=split(self.specific) or None,
+            groups=groups,
+            always=always,
+            fixed=fixed or 0.0,
+            intercept=False if self.no_intercept else None,
+            long=long,
+        )
+
+    @property
+    def inputs(self) -> tuple[Path | str | None, ...]:
+        """What is read, as far as it is files."""
+        return self.file, self.groups, self.covariance
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What the options say about the columns, in the words of `identify`."""
         if self.features is not None and not split(self.features):
             raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
-        return read(
-            self.file,
-            _one_or_many(split(self.actions)),
-            split(self.features) or None,
-            self.episodes,
-            self.weights,
-            self.spec.discrete,
-            self.reference,
-            self.subjects,
-            split(self.categorical) or None,
-            self.missing,  # type: ignore[arg-type]  # any text, which is checked there
-        )
+        return {
+            "actions": _one_or_many(split(self.actions)),
+            "features": split(self.features) or None,
+            "episodes": self.episodes,
+            "weights": self.weights,
+            "reference": self.reference,
+            "subjects": self.subjects,
+            "categorical": split(self.categorical) or None,
+            "missing": self.missing,
+            "formula": self.formula,
+        }
+
+    def read(self) -> "Demonstrations":
+        """What the file holds now."""
+        from policyspace.data.sources import demonstrations_of, told
+
+        data = demonstrations_of(self.file, **self.words, discrete=self.spec.discrete, choices=self.spec.choices)
+        return told(data, self.lags, self.weights_are)
 
 
 def with_source(command: Callable[..., None]) -> Callable[..., None]:
@@ -179,6 +307,25 @@ def split(given: list[str] | None) -> list[str]:
     return [name for name in fields if name]
 
 
+def _attributes(given: list[str], long: bool) -> Any:
+    """Columns by attribute from NAME=COLUMNS, or of a file with one row an alternative the names of columns."""
+    named = [text.partition("=") for text in given]
+    if long:
+        for name, sign, _ in named:
+            if sign:
+                raise InputError(f"with --choice-id attributes are columns, found '{name}=…': name the columns alone.")
+        return given or None
+    for name, sign, columns in named:
+        if not (name.strip() and sign and columns.strip()):
+            raise InputError(f"--attributes must be such as 'cost=cost_*,time=time_*', found '{name}{sign}{columns}'.")
+    return {name.strip(): _columns(columns, long) for name, _, columns in named}
+
+
+def _columns(text: str, long: bool) -> Any:
+    """A pattern, or columns separated by bars; of a file with one row an alternative one column."""
+    return text.strip() if long or "|" not in text else [part.strip() for part in text.split("|")]
+
+
 def widths(text: str) -> tuple[int, ...]:
     """The hidden layers of a network: whole numbers with commas, or nothing for none."""
     try:
@@ -199,14 +346,12 @@ def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
         raise InputError(
             f"--groups must be 'feature', 'parameter', for a network 'hidden' or 'output', or a TOML file, found '{text}'."
         )
-    import tomllib
+    from policyspace.data.input_files import read_toml
 
     try:
-        table = tomllib.loads(Path(text).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{text}: cannot be read ({error.strerror}): check the path given to --groups.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{text}: is not a valid TOML file ({error}): correct it.") from error
+        table = read_toml(text)
+    except InputError as error:
+        raise InputError(f"{text}: {error}") from error
     unknown = set(table) - {"groups", "always", "fixed"}
     groups, always, fixed = table.get("groups", "feature"), table.get("always", []), table.get("fixed", {})
     if unknown:
@@ -241,6 +386,9 @@ def _covariance(text: str | None) -> Any:
 def _matrix(text: str) -> Any:
     import numpy as np
 
+    from policyspace.data.input_files import parse_json, settings_text
+    from policyspace.data.npy import read_npy
+
     path = Path(text)
     try:
         if not path.is_file():
@@ -248,36 +396,67 @@ def _matrix(text: str) -> Any:
                 f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{text}', which is none."
             )
         if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        content = path.read_text(encoding="utf-8")
+            return read_npy(path)
+        content = settings_text(path)
         if path.suffix == ".json":
-            return np.asarray(json.loads(content))
+            return np.asarray(parse_json(content))
         rows = [line.replace(",", " ").split() for line in content.splitlines()]
         return np.array([[float(entry) for entry in row] for row in rows if row])
-    except InputError:
-        raise
-    except (OSError, ValueError, EOFError, RecursionError) as error:
+    except (OSError, ValueError, OverflowError) as error:
+        if str(error).startswith("--covariance"):
+            raise
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path}: is not a matrix of numbers ({reason}): give CSV, NPY or JSON.") from error
 
 
-def check_targets(picture: Path | None, json_target: str | None) -> None:
+def check_targets(
+    picture: Path | None,
+    json_target: str | None,
+    inputs: Iterable[str | Path | None] = (),
+    out: Path | None = None,
+    report: Path | None = None,
+) -> None:
     """Say before the work that its results could not be saved."""
+    from policyspace.data import whole_file
+
     if picture is not None:
         from policyspace.report.style import format_of
 
         format_of(picture)
-    for target in (picture, None if json_target == "-" else json_target):
-        if target is not None and not Path(target).resolve().parent.is_dir():
-            raise InputError(f"{target}: there is no folder '{Path(target).parent}': make it first, or name another.")
+    if report is not None:
+        from policyspace.report.page import page_path
+
+        page_path(report)
+    whole_file.check_targets([picture, None if json_target == "-" else json_target, out, report], inputs)
+
+
+def check_file(path: Path, suffixes: Sequence[str] = (), inputs: Iterable[str | Path | None] = ()) -> None:
+    """Say before the work that this file could not be written."""
+    if suffixes and not path.name.lower().endswith(tuple(suffixes)):
+        raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
+    from policyspace.data import whole_file
+
+    whole_file.check_targets([path], inputs)
 
 
 def write_json(text: str, target: str) -> None:
     """To the screen for '-', otherwise to a file that appears whole or not at all."""
+    from policyspace.cli.screen import show_json
+
     if target == "-":
-        typer.echo(text)
+        show_json(text)
         return
     from policyspace.data.whole_file import replacing
+    from policyspace.printable import safe_json
 
     with replacing(target) as out:
-        out.write((text + "\n").encode())
+        out.write((safe_json(text) + "\n").encode())
+
+
+def write_report(result: "Shown", target: Path) -> None:
+    """Save the page of an answer, with the command that makes it again."""
+    from copy import copy
+
+    said = copy(result)
+    object.__setattr__(said, "made_by", typed())
+    said.report(target)

@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 
 from policyspace.cli import options, screen
+from policyspace.cli.running import running, waiting
+from policyspace.errors import InputError
 
 
+@running
 @options.with_source
 def plan(
     source: options.Source,
@@ -35,6 +38,7 @@ def plan(
         Path | None,
         typer.Option("--plot", help="Save a picture of power against pairs (PNG, SVG or PDF).", metavar="FILE"),
     ] = None,
+    report: options.Report = None,
 ) -> None:
     """Say how many pairs and episodes find each group with the wanted power, from a pilot file.
 
@@ -42,19 +46,24 @@ def plan(
     """
     from policyspace.planning import Aim, pilot, plan_likelihood
 
-    options.check_targets(plot, json)
-    likelihood, demonstrations = pilot(source.read(), policy=source.spec)
-    result = plan_likelihood(likelihood, demonstrations, Aim(power, significance, confidence, effect, test))
+    options.check_targets(plot, json, source.inputs, report=report)
+    with waiting("planning"):
+        likelihood, demonstrations = pilot(source.read(), policy=source.spec)
+        result = plan_likelihood(likelihood, demonstrations, Aim(power, significance, confidence, effect, test))
     if plot is not None:
         from policyspace.report.power_picture import plot_power
         from policyspace.theory import assess_likelihood
 
-        plot_power(result, assess_likelihood(likelihood, demonstrations, significance).setting, plot)
+        try:
+            setting = assess_likelihood(likelihood, demonstrations, significance).setting
+        except InputError:  # the theory has no bounds for this policy, the plan has its numbers all the same
+            setting = None
+        plot_power(result, setting, plot)
+    if report is not None:
+        options.write_report(result, report)
     if json is not None:
         options.write_json(result.to_json(), json)
     if json != "-":
         table = result.table()
         screen.show(result.sentence, table, result.notes(), right=table.columns[1:])
-        for path in [plot, json]:
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        screen.show_saved([plot, report, json])

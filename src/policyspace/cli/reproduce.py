@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.running import is_quiet, running
+from policyspace.cli.screen import Stopped, new_console, say, show_table
 from policyspace.errors import InputError, nearest
 from policyspace.experiments.catalogue import EXPERIMENTS, experiment_module
 
@@ -17,15 +19,17 @@ if TYPE_CHECKING:
     from policyspace.experiments.records import Cell, Store
     from policyspace.experiments.results import Results
 
-INTERRUPTED = 130
+MOST_RUNS = 1_000_000
 LOG_WIDTH = 160
 """Of lines in a file, where no terminal says how wide they may be."""
 
 
+@running
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all (default).", metavar="[NAME]…")] = None,
     runs: Annotated[
-        int | None, typer.Option("--runs", help="Runs of each setting; by default as many as the paper.", min=1)
+        int | None,
+        typer.Option("--runs", help="Runs of each setting; by default as many as the paper.", min=1, max=MOST_RUNS),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A miniature: every figure from few points and runs.")] = False,
     as_published: Annotated[
@@ -50,8 +54,7 @@ def reproduce(
 
     Records are kept as they finish: stopped at any moment, the same command goes on where it was.
     """
-    from rich.console import Console
-
+    from policyspace.data.whole_file import check_targets, made_folder
     from policyspace.experiments.one_cell import ONE_THREAD
     from policyspace.experiments.panel import Scale
     from policyspace.experiments.records import Store
@@ -63,8 +66,10 @@ def reproduce(
     os.environ.update(ONE_THREAD)  # before NumPy and JAX are loaded: with one job this process is the worker
     scale = Scale(runs, quick, as_published)
     results = Results(out, scale, tuple(EXPERIMENTS))
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
-    with Store(out / "records.sqlite") as store:
+    console = new_console(width=None if sys.stdout.isatty() else LOG_WIDTH)
+    records = made_folder(out) / "records.sqlite"
+    check_targets([records, *(out / name for name in (results.files.page, results.files.numbers))])
+    with Store(records) as store:
         cells = _cells(wanted, results)
         if not resume:
             store.forget([cell for own in cells.values() for cell in own])
@@ -74,13 +79,10 @@ def reproduce(
         except KeyboardInterrupt:
             total = sum(len(own) for own in cells.values())
             kept = total - sum(len(store.missing(own)) for own in cells.values())
-            typer.echo(
-                f"policyspace: stopped; {kept} of {total} cells are kept in {store.path}: "
-                "the same command goes on from there.",
-                err=True,
-            )
-            sys.exit(INTERRUPTED)
-    console.print(f"Page: {out / results.files.page}", soft_wrap=True)
+            raise Stopped(
+                f"stopped; {kept} of {total} cells are kept in {store.path}: the same command goes on from there."
+            ) from None
+    say(console, f"Page: {out / results.files.page}")
 
 
 def _run(
@@ -88,6 +90,7 @@ def _run(
 ) -> None:
     """All cells in one queue, so that no core waits at the end of an experiment; each is shown as soon as it is whole."""
     from contextlib import nullcontext
+    from functools import partial
 
     from policyspace.cli.reproduce_progress import CellProgress
     from policyspace.experiments.dask_cluster import DaskCluster
@@ -101,7 +104,7 @@ def _run(
         return
     with nullcontext() if dask is None else DaskCluster(dask) as cluster:
         workers = jobs if cluster is None else cluster.num_threads
-        with CellProgress(console, cells, store, workers) as progress:
+        with CellProgress(console, cells, store, workers, is_quiet()) as progress:
 
             def finished(cell: "Cell", seconds: float, result: dict[str, Any]) -> None:
                 progress.finished(cell, seconds)
@@ -111,7 +114,9 @@ def _run(
                     _show(console, panels, results, cell.experiment)
 
             queue = [cell for own in cells.values() for cell in own]
-            run_cells(queue, store, jobs, finished, console.print, None if cluster is None else cluster.executor)
+            run_cells(
+                queue, store, jobs, finished, partial(say, console), None if cluster is None else cluster.executor
+            )
 
 
 def _tell_of_other_code(cells: "dict[str, list[Cell]]", store: "Store", console: "Console") -> None:
@@ -121,27 +126,26 @@ def _tell_of_other_code(cells: "dict[str, list[Cell]]", store: "Store", console:
     records = [record for own in cells.values() for record in store.records_of(own)]
     others = sum(record.version != code_version() for record in records)
     if others:
-        console.print(
+        say(
+            console,
             f"{others} of the {len(records)} records in {store.path} were made by other code than this "
             f"({code_version()}) and stay as they are; --fresh makes them anew.",
-            soft_wrap=True,
         )
 
 
 def _show(console: "Console", panels: "list[Panel]", results: "Results", name: str) -> None:
     """The numbers and verdicts of an experiment."""
-    from rich.text import Text
-
     styles = {"holds": "green", "holds partly": "yellow", "does not hold": "red", "our own": "dim"}
     for panel in panels:
-        console.print()
-        console.print(Text(panel.title, style="bold"))
+        say(console, "")
+        say(console, panel.title, style="bold", wrap=True)
         asked = "Question" if panel.verdict == "our own" else "The paper"
-        console.print(Text(f"{asked}: {panel.claim}"))
-        console.print(Text(panel.verdict, style=styles[panel.verdict]) + Text(f": {panel.why}", style="default"))
+        say(console, f"{asked}: {panel.claim}", wrap=True)
+        say(console, f"{panel.verdict}: {panel.why}", style=styles[panel.verdict], wrap=True)
         if panel.rows:
-            console.print(panel.table.rich(broken=True))
-    console.print(Text(f"\n{name} is on {results.folder / results.files.page}", style="dim"), soft_wrap=True)
+            show_table(console, panel.table)
+    say(console, "")
+    say(console, f"{name} is on {results.folder / results.files.page}", style="dim")
 
 
 def _cells(wanted: list[str], results: "Results") -> "dict[str, list[Cell]]":

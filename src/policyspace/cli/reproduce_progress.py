@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Self
 
+from policyspace.cli.screen import say
 from policyspace.experiments.records import Cell, Store
 
 if TYPE_CHECKING:
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
 class CellProgress:
     """A bar under the lines on a terminal; lines that say it themselves elsewhere."""
 
-    def __init__(self, console: "Console", cells: dict[str, list[Cell]], store: Store, workers: int) -> None:
+    def __init__(
+        self, console: "Console", cells: dict[str, list[Cell]], store: Store, workers: int, quiet: bool = False
+    ) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        self._console = console
+        self._console, self._quiet = console, quiet
         self._telling = {name: distinguishing(own) for name, own in cells.items()}
         self._time = TimeLeft(workers)
         everything = [cell for own in cells.values() for cell in own]
@@ -27,7 +30,7 @@ class CellProgress:
             self._time.learn(Cell(record.experiment, record.setting), record.duration)
         self._total, self._done = len(everything), len(everything) - len(missing)
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal and not quiet else None
 
     def __enter__(self) -> Self:
         if self._done:
@@ -62,7 +65,8 @@ class CellProgress:
         return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
 
     def _say(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+        if not self._quiet:
+            say(self._console, text)
 
 
 class TimeLeft:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.cli import options
+from policyspace.cli.screen import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 
 Design = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--design",
         help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "uniform, or not at all.",
-        metavar="d-optimal|noncentrality|paper|uniform|none",
+        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
+        "simulated, elsewhere d-optimal.",
+        metavar="d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
@@ -64,33 +66,6 @@ class RoundOptions:
     ] = "auto"
 
 
-def new_console() -> "Console":
-    """The screen, where numbers and names are not coloured."""
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def say(console: "Console", text: str, style: str | None = None) -> None:
-    """A line as it is."""
-    console.print(text, style=style, markup=False, soft_wrap=True)
-
-
-def promise(schedule: "Schedule", design: str) -> str:
-    """What holds for all rounds together."""
-    head = f"{schedule.rule} rule, {design} design; "
-    rounds, whole = f"at most {schedule.num_rounds} rounds", f"{schedule.significance:g}"
-    if schedule.sequential:
-        return (
-            f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
-            f"'controlled' ever ≤ {whole}."
-        )
-    if schedule.paper_rule:
-        return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
-    adds = "evidence adds up over" if schedule.combined else "δ is shared out over"
-    return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
-
-
 def show_plan(console: "Console", world: Any, space: Any, budget: Any) -> None:
     """How a budget is shared out, and why."""
     from policyspace.configuration.plan import plan_rounds
@@ -119,7 +94,8 @@ def show_round(
     elsewhere = "where it is" if result.number == 0 else "where the data were collected"
     where = elsewhere if result.design is None else f"configured ({result.design}{asked})"
     most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
-    say(console, f"\nRound {result.number + 1}{most}: {where}", style="bold cyan")
+    say(console, "")
+    say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {words(world, result.configuration)}")
     tested = len(result.undecided) + len(result.newly_selected)
     say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule, result.number)}")

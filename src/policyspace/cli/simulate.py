@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.options import check_file
+from policyspace.cli.running import running, waiting
+from policyspace.cli.screen import new_console, say, show_saved
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,6 +68,7 @@ Out = Annotated[
 ]
 
 
+@running
 def simulate(
     world: Annotated[str, typer.Argument(help="The world: see `policyspace worlds`.", metavar="WORLD")],
     controls: Controls = None,
@@ -88,19 +93,20 @@ def simulate(
 
     `policyspace identify FILE` then needs no options, and says which of its verdicts are right.
     """
-    from rich.console import Console
-
     from policyspace.worlds import make_world
+    from policyspace.worlds.confmdp import check_simulated
 
     place = make_world(world)
+    check_seed(seed)
+    check_simulated(place, episodes)
     target = Path(f"{world}.parquet") if out is None else out
-    _check_targets(target, save_agent, render)
+    _check_targets(target, save_agent, render, [agent, configuration])
     from policyspace.policies.jax_setup import jax
 
     names = ("controls", "configuration", "learning", "acting", "comparing")
     chances = [*jax.random.split(jax.random.key(seed), 4), jax.random.fold_in(jax.random.key(seed), 4)]
     keys = dict(zip(names, chances, strict=True))
-    console = Console(highlight=False)
+    console = new_console()
     actor = _agent(place, controls, configuration, seed, learning_steps, agent, keys, console)
     if compare:
         actor = replace(actor, returns=_compared(place, actor, keys["comparing"], console))
@@ -109,7 +115,8 @@ def simulate(
 
         save(actor, save_agent)
     omega = place.check_configuration(actor.configuration)
-    seen = actor.act(place, omega, keys["acting"], episodes)
+    with waiting("acting"):
+        seen = actor.act(place, omega, keys["acting"], episodes)
     data = _demonstrations(place, actor, seen, seed)
     from policyspace.data.readers import write
 
@@ -117,23 +124,20 @@ def simulate(
     if render is not None:
         from policyspace.worlds.films import draw_episode
 
-        draw_episode(place, seen, render)
+        with waiting("drawing"):
+            draw_episode(place, seen, render)
     _tell(console, place, actor, seen, data, [target, save_agent, render])
 
 
-def _check_targets(out: Path, save_agent: Path | None, render: Path | None) -> None:
+def _check_targets(out: Path, save_agent: Path | None, render: Path | None, inputs: list[Path | str | None]) -> None:
     """Say before the work that its results could not be saved."""
     from policyspace.data.readers import SUFFIXES
+    from policyspace.data.whole_file import check_targets
 
-    for path, suffixes in ((out, SUFFIXES), (save_agent, ()), (render, PICTURES)):
-        if path is None:
-            continue
-        if suffixes and not path.name.lower().endswith(tuple(suffixes)):
-            raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
-        if path.is_dir():
-            raise InputError(f"{path}: expected a file name, found a folder: name a file in it.")
-        if not path.resolve().parent.is_dir():
-            raise InputError(f"{path}: there is no folder '{path.parent}': make it first, or name another.")
+    for path, suffixes in ((out, SUFFIXES), (render, PICTURES)):
+        if path is not None:
+            check_file(path, suffixes)
+    check_targets([out, save_agent, render], inputs)
 
 
 def _agent(
@@ -189,25 +193,11 @@ def _learn(
     key: Any,
     console: "Console",
 ) -> "Agent":
-    """Learning, with a bar on the screen of people and the curve at its end."""
-    from rich.console import Console as Screen
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """Learning, with the curve at its end."""
     from policyspace.worlds.agents import learn
 
-    columns = (
-        TextColumn("learning"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps {task.fields[value]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Screen(stderr=True), transient=True) as bar:
-        task = bar.add_task("learning", total=steps, value="")
-
-        def progress(done: int, wanted: int, curve: Any) -> None:
-            bar.update(task, completed=done, total=wanted, value=f"return {curve[-10:].mean():.4g}")
-
-        learned = learn(world, space, controls, configuration, key, num_steps=steps, start=start, progress=progress)
+    with waiting("learning"):
+        learned = learn(world, space, controls, configuration, key, num_steps=steps, start=start)
     _tell_learning(console, learned.learning_curve)
     return learned
 
@@ -230,12 +220,10 @@ def _tell_learning(console: "Console", curve: Any) -> None:
         return
     few = min(10, max(1, len(curve) // 5))
     first, last = float(curve[:few].mean()), float(curve[-few:].mean())
-    console.print(f"Learned in {len(curve)} steps: mean discounted return {first:.4g} → {last:.4g}")
-    console.print(sparkline(curve), style="cyan")
+    say(console, f"Learned in {len(curve)} steps: mean discounted return {first:.4g} → {last:.4g}")
+    say(console, sparkline(curve), style="cyan")
     if last <= first:
-        console.print(
-            "Warning: the agent did not learn: what it controls may not show in what it does.", style="yellow"
-        )
+        say(console, "Warning: the agent did not learn: what it controls may not show in what it does.", style="yellow")
 
 
 def sparkline(curve: Any, width: int = 40) -> str:
@@ -280,16 +268,15 @@ def _tell(
     import numpy as np
 
     owned = ", ".join(agent.controls) or "nothing but the constant"
-    console.print(f"The agent controls {owned}.", soft_wrap=True, markup=False)
+    say(console, f"The agent controls {owned}.")
     mean = float(np.mean(seen.returns()))
-    console.print(
+    say(
+        console,
         f"{data.num_episodes} episodes, {data.num_pairs} pairs, {np.mean(seen.lengths):.1f} steps and a return of "
         f"{mean:.4g} on average.",
     )
     if data.discrete and len(data.action_names) < len(world.action_names):
         left_out = ", ".join(name for name in world.action_names if name not in data.action_names)
-        console.print(f"Never chosen, and so not in the file: {left_out}.")
-    for path in paths:
-        if path is not None:
-            typer.echo(f"Saved {path}")
-    console.print(f"Next: policyspace identify {paths[0]}", style="dim", markup=False, soft_wrap=True)
+        say(console, f"Never chosen, and so not in the file: {left_out}.")
+    show_saved(paths)
+    say(console, f"Next: policyspace identify {paths[0]}", style="dim")

@@ -9,17 +9,10 @@ import typer
 
 from policyspace.cli import options
 from policyspace.cli.bundled import bundled
-from policyspace.cli.rounds import (
-    Design,
-    RoundOptions,
-    Seed,
-    level_in_words,
-    new_console,
-    promise,
-    say,
-    show_plan,
-    show_round,
-)
+from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
+from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, show_plan, show_round
+from policyspace.cli.running import running, waiting
+from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,25 +27,35 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+OwnWorld = Annotated[
+    str | None,
+    typer.Option(
+        "--world",
+        help="The world of your own that the study was created with: only if it is named here is it imported.",
+        metavar="module:Class",
+    ),
+]
 StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metavar="STUDY.sqlite")]
 
 
 @app.command()
+@running
 @bundled
 def create(
     study: StudyFile,
-    world: Annotated[
-        str,
-        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
-    ],
     rounds: RoundOptions,
+    environment: EnvironmentOptions,
+    world: Annotated[
+        str | None,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ] = None,
     features: Annotated[
         list[str] | None,
         typer.Option("--features", help="Those in question; the others are not tested.", metavar="NAME[,NAME…]"),
     ] = None,
     groups: options.GroupsOption = "feature",
     always: options.Always = None,
-    design: Design = "d-optimal",
+    design: Design = None,
     configuration: Annotated[
         str | None,
         typer.Option(
@@ -67,12 +70,13 @@ def create(
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    if not study.resolve().parent.is_dir():
-        raise InputError(f"{study}: there is no folder '{study.parent}': make it first, or name another.")
+    options.check_targets(None, None, out=study)
+    if (world is None) == (environment.env is None):
+        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
     grouping, more = _groups_and_always(groups)
     made = Study.create(
         study,
-        world,
+        environment.world() or world,
         features=None if features is None else options.split(features),
         groups=grouping,
         always=[*options.split(always), *more],
@@ -83,14 +87,18 @@ def create(
     )
     schedule, console = made.status().schedule, new_console()
     say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
-    say(console, promise(schedule, design), style="dim")
+    say(console, schedule.promise(made.settings["design"]), style="dim")
+    if environment.env is not None:
+        for entry in made.world.parameters:
+            say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
     if rounds.budget is not None and rounds.attempts is None and schedule.joint and not schedule.sequential:
         show_plan(console, made.world, made.space, rounds.budget)
-    typer.echo(f"Saved {study}")
+    show_saved([study])
     say(console, f"Next: policyspace study ask {study}", style="dim")
 
 
 @app.command()
+@running
 def plan(
     world: Annotated[
         str,
@@ -106,6 +114,7 @@ def plan(
 
 
 @app.command()
+@running
 def ask(
     study: StudyFile,
     out: Annotated[
@@ -114,21 +123,22 @@ def ask(
             "--out", help="Write the configuration, for `policyspace simulate --configuration`.", metavar="FILE.toml"
         ),
     ] = None,
+    env: Env = None,
     json: options.JsonOut = None,
+    world: OwnWorld = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
-    The answer stays the same until the next tell.
+    The answer stays the same until the next tell. An environment made by your own function is named again with --env.
     """
     from policyspace.study import Study
 
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
-    for target in (out, None if json in (None, "-") else Path(str(json))):
-        if target is not None and not target.resolve().parent.is_dir():
-            raise InputError(f"{target}: there is no folder '{target.parent}': make it first, or name another.")
-    opened = Study.open(study)
-    request = opened.ask()
+    options.check_targets(None, json, [study], out)
+    opened = Study.open(study, world, env)
+    with waiting("choosing a configuration"):
+        request = opened.ask()
     if request is None:
         if json is not None:
             options.write_json("null", json)
@@ -141,12 +151,28 @@ def ask(
         options.write_json(_toml(request.configuration), str(out))
     if json != "-":
         _show_request(opened.settings["world_name"], opened.status().schedule, request)
-        for path in (out, json):
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        show_saved([out, json])
 
 
 @app.command()
+@running
+@bundled
+def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
+    """Let an agent act in the environment as it was asked for, and tell the study: one round."""
+    from policyspace.study import Study
+
+    opened = Study.open(study, env=env)
+    with waiting("playing"):
+        result = opened.play(**actor.actors())
+    console, now = new_console(), opened.status()
+    if result is not None:
+        show_round(console, opened.world.name, now.schedule, result, now.truth)
+    done = now.finished
+    say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
+
+
+@app.command()
+@running
 def tell(
     study: StudyFile,
     file: options.File,
@@ -162,13 +188,14 @@ def tell(
             metavar="FILE.toml|NAME=VALUE,…",
         ),
     ] = None,
+    world: OwnWorld = None,
 ) -> None:
     """Test what was observed, and keep it in the study: all of it, or nothing at all."""
     from policyspace.data.readers import read
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    opened = Study.open(study)
+    opened = Study.open(study, world)
     columns = options.split(actions)
     wanted = options.split(features) or (list(opened.world.feature_names) if columns else None)
     data = read(
@@ -179,7 +206,8 @@ def tell(
         weights=weights,
         discrete=opened.world.action_bounds is None,
     )
-    result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
+    with waiting("testing"):
+        result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
     console, now = new_console(), opened.status()
     show_round(console, opened.world.name, now.schedule, result, now.truth)
     done = now.finished
@@ -187,6 +215,7 @@ def tell(
 
 
 @app.command()
+@running
 def status(
     study: StudyFile,
     json: options.JsonOut = None,
@@ -200,14 +229,16 @@ def status(
         Path | None,
         typer.Option("--rounds", help="Draw the rounds' configurations (PNG, SVG, PDF or GIF).", metavar="FILE"),
     ] = None,
+    report: options.Report = None,
+    world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
     film = rounds is not None and rounds.suffix.lower() == ".gif"
-    for target in (plot, None if film else rounds):
-        options.check_targets(target, json)
-    opened = Study.open(study)
+    options.check_targets(plot, json, [study], rounds, report)
+    options.check_targets(None if film else rounds, None, [study])
+    opened = Study.open(study, world)
     now = opened.status()
     if plot is not None:
         from policyspace.report.evidence_rounds import plot_evidence_over_rounds
@@ -219,14 +250,15 @@ def status(
 
         truth = None if now.truth is None else tuple(now.truth)
         story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
-        (film_rounds if film else plot_rounds)(story, rounds)
+        with waiting("drawing"):
+            (film_rounds if film else plot_rounds)(story, rounds)
+    if report is not None:
+        options.write_report(opened, report)
     if json is not None:
         options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
     if json != "-":
         _show_status(now)
-        for path in (plot, rounds, json):
-            if path is not None:
-                typer.echo(f"Saved {path}")
+        show_saved([plot, rounds, report, json])
 
 
 def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -283,7 +315,7 @@ def _show_status(status: "Status") -> None:
     for result, moment in zip(status.rounds, status.reported_at, strict=True):
         show_round(console, settings["world_name"], status.schedule, result, status.truth)
         say(console, f"  reported {moment}", style="dim")
-    say(console, promise(status.schedule, settings["design"]), style="dim")
+    say(console, status.schedule.promise(settings["design"]), style="dim")
     if status.finished is not None:
         say(console, f"Nothing is left to ask: {status.finished}.")
     elif status.request is not None:

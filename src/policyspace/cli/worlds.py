@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from policyspace.cli import options
+from policyspace.cli.screen import new_console, say, show_table
 from policyspace.table import Table
 
 COLUMNS = ("configuration", "low", "high", "default", "what it is")
@@ -56,20 +57,19 @@ def _tell(world: Any) -> dict[str, Any]:
 
 def _show(told: list[dict[str, Any]]) -> None:
     from rich import box
-    from rich.console import Console
-    from rich.markup import escape
 
-    console = Console()
+    console = new_console()
     for world in told:
-        console.print(f"\n[bold]{world['name']}[/bold]  T = {world['horizon']}, γ = {world['discount']}")
-        console.print(escape(world["description"]), style="dim")
+        say(console, "")
+        say(console, f"{world['name']}  T = {world['horizon']}, γ = {world['discount']}", style="bold")
+        say(console, world["description"], style="dim")
         kind = (
             "discrete"
             if world["action_bounds"] is None
             else "continuous in [{:g}, {:g}]".format(*world["action_bounds"])
         )
-        console.print(f"actions   {', '.join(world['actions'])} ({kind})")
-        console.print(f"features  {_runs(world['features'])}", highlight=False)
+        say(console, f"actions   {', '.join(world['actions'])} ({kind})")
+        say(console, f"features  {_runs(world['features'])}")
         rows = [
             (
                 p["name"] + "".join(f"[{count}]" for count in p["shape"]),
@@ -80,7 +80,7 @@ def _show(told: list[dict[str, Any]]) -> None:
             )
             for p in world["configuration"]
         ]
-        console.print(Table(COLUMNS, rows).rich(broken=True, box=box.SIMPLE))
+        show_table(console, Table(COLUMNS, rows), box=box.SIMPLE)
 
 
 def _runs(names: list[str]) -> str:

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
         Stay,
         Uniform,
     )
-    from policyspace.configuration.loop import Loop, configure
+    from policyspace.configuration.loop import ConfiguredRun, Loop, configure
     from policyspace.configuration.round import Round
 
 __all__ = [
-    "DESIGNS", "Information", "Loop", "PaperObjective", "Proposal", "Question", "Round", "Stay", "Uniform", "configure",
+    "DESIGNS", "ConfiguredRun", "Information", "Loop", "PaperObjective", "Proposal", "Question", "Round", "Stay", "Uniform",
+    "configure",
 ]  # fmt: skip
 
-_HOME = {"Round": "round", "Loop": "loop", "configure": "loop"}
+_HOME = {"Round": "round", "Loop": "loop", "ConfiguredRun": "loop", "configure": "loop"}
 
 
 def __getattr__(name: str) -> Any:

@@ -77,7 +77,8 @@ def _tested(
         if schedule.rule == "simplified":
             known, both = shown.with_always(selected), schedule.combined
             return _one_at_a_time(known, data, level, schedule.paper_rule, both), warnings
-        return combinatorial(shown, data, level, schedule.paper_rule, test=_test_of(shown), checked=False), warnings
+        test = _test_of(shown)
+        return combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess), warnings
     except InputError as error:
         return None, [*warnings, f"this batch alone could not be tested: {error}"]
 
@@ -97,10 +98,13 @@ def _one_at_a_time(
 
     Firth's penalty pulls the weights of an agent that hardly ever wavers towards zero, and what they then fail to explain
     passes for a weight of something else; with `both`, a unit must show by either law there. What the space assumes is not
-    checked: a study is about an agent of the space, and its batches are few rows each.
+    checked: a study is about an agent of the space, and its batches are few rows each. Only where the space is a guess the
+    check decides, as in `identify`, which test speaks.
     """
     if paper_rule:
         return simplified(space, data, level, "bonferroni", test=_test_of(space), checked=False)
+    if space.guess:
+        return simplified(space, data, level, "holm")
     part = without_dependent_features(space, data)
     if part is not None:
         likelihood = likelihood_of(*part)
@@ -154,4 +158,6 @@ def made_of_noise(data: Demonstrations) -> str | None:
 
 def _test_of(space: PolicySpace) -> TestName:
     """Agents that learned inside the space are tested by its own law; networks, which have none, by universal inference."""
+    if space.guess:
+        return "auto"
     return "universal" if space.many_peaks else "wilks"

@@ -8,14 +8,14 @@ import numpy as np
 import optax
 
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP
+from policyspace.worlds.configurable import Array, Configurable, Configuration
 
 
 @dataclass(frozen=True)
 class Box:
     """ω as a vector [p] between bounds, entry after entry of the world's parameters."""
 
-    world: ConfMDP
+    world: Configurable
 
     def vector(self, configuration: Configuration) -> Array:
         """ω → [p]."""

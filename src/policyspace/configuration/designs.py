@@ -18,8 +18,11 @@ from policyspace.configuration.objective import (
     noncentrality_gain,
     paper_objective,
 )
+from policyspace.errors import InputError
 from policyspace.policies.base import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
+from policyspace.progress import counted
+from policyspace.worlds.configurable import Configurable
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.worlds.importance import effective_sample_size, largest_weight
 from policyspace.worlds.trajectories import Trajectories
@@ -30,13 +33,14 @@ from policyspace.worlds.trajectories import Trajectories
 class Question:
     """What a design is asked: in which configuration would so many more episodes tell most about these units?"""
 
-    world: ConfMDP
+    world: Configurable
     space: PolicySpace
     theta: np.ndarray  # an estimate of the agent's θ
     logged: Trajectories  # what was seen of it last
     units: Sequence[int]  # the groups still undecided
     num_episodes: int
     key: Key
+    earlier: Sequence[Mapping[str, Any]] = ()  # where the agent has been observed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,6 +51,16 @@ class Question:
     def box(self) -> Box:
         """Where ω may be."""
         return Box(self.world)
+
+    @property
+    def with_densities(self) -> ConfMDP:
+        """The world, which must have densities for trajectories to be weighted."""
+        if isinstance(self.world, ConfMDP):
+            return self.world
+        raise InputError(
+            f"this design weights trajectories by densities, which '{self.world.name}' does not have: use the design "
+            "'simulated', 'space-filling', 'uniform' or 'none'."
+        )
 
 
 @final
@@ -102,7 +116,7 @@ class PaperObjective:
 
     def propose(self, question: Question) -> Proposal:
         """argmax_ω C_I(ω/ω₀)."""
-        world, space, logged = question.world, question.space, question.logged
+        world, space, logged = question.with_densities, question.space, question.logged
         indices = jnp.array([i for u in question.units for i in space.groups[u].indices])
         terms = _gradient_terms(world, space, jnp.asarray(question.theta), logged, indices)
         starts = question.box.starts(logged.configuration, 1 if self.last_point else self.num_starts, question.key)
@@ -131,14 +145,14 @@ class Information:
 
     def propose(self, question: Question) -> Proposal:
         """Climb in stages; at each, the sample is simulated at the point that was reached."""
-        world, space, box = question.world, question.space, question.box
+        world, space, box = question.with_densities, question.space, question.box
         masks = np.zeros((len(space.tested), space.num_parameters), dtype=bool)
         for row, u in enumerate(question.units):
             masks[row, list(space.groups[u].indices)] = True
         others = space.free(space.everything) & ~masks.any(axis=0)
         theta, stages = jnp.asarray(question.theta), []
         point = box.vector(world.uniform_configuration(question.key))
-        for stage in range(self.num_stages):
+        for stage in counted(range(self.num_stages), "choosing a configuration"):
             draw = jax.random.fold_in(question.key, stage)
             sample = rollout(world, space, theta, box.configuration(point), draw, self.num_simulated)
             found = _climb_information(
@@ -162,7 +176,7 @@ class Uniform:
 
     def propose(self, question: Question) -> Proposal:
         """The uniform configuration."""
-        return _without_reasons(self.name, question, question.world.uniform_configuration(question.key))
+        return without_reasons(self.name, question, question.world.uniform_configuration(question.key))
 
 
 @final
@@ -175,7 +189,7 @@ class Stay:
 
     def propose(self, question: Question) -> Proposal:
         """The configuration of the data."""
-        return _without_reasons(self.name, question, question.logged.configuration)
+        return without_reasons(self.name, question, question.logged.configuration)
 
 
 DESIGNS: Mapping[str, Callable[..., Design]] = {
@@ -187,7 +201,8 @@ DESIGNS: Mapping[str, Callable[..., Design]] = {
 }
 
 
-def _without_reasons(name: str, question: Question, omega: Configuration) -> Proposal:
+def without_reasons(name: str, question: Question, omega: Configuration) -> Proposal:
+    """A configuration that was not chosen for what it would tell."""
     path = np.asarray(question.box.vector(omega))[None]
     plain = {name: np.asarray(value) for name, value in omega.items()}
     return Proposal(plain, name, question.names, 0.0, 0.0, 0.0, float(question.num_episodes), 1.0, path, np.zeros(1))

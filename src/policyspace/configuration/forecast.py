@@ -1,18 +1,16 @@
 """What the next round would settle: the power of its tests, expected from what is known of the agent."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
-from policyspace.configuration.objective import expected_information, information_terms
+from policyspace.configuration.observed_information import information_per_episode
 from policyspace.configuration.request import PROMISING, Forecast
 from policyspace.fits.fisher import noncentrality_for_power
 from policyspace.fits.law import ChiSquare
 from policyspace.planning import Wilks, pairs_for_power
 from policyspace.policies import PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
+from policyspace.worlds.configurable import Configurable, Configuration, Key
 from policyspace.worlds.trajectories import Trajectories
 
 NUM_SIMULATED = 100
@@ -20,7 +18,7 @@ NUM_SIMULATED = 100
 
 
 def forecast(
-    world: ConfMDP,
+    world: Configurable,
     space: PolicySpace,
     theta: np.ndarray,
     logged: Trajectories,
@@ -37,27 +35,16 @@ def forecast(
     carries their noise, which would pass for control: what pure noise would give, tr(S_u Cov θ̂_u) and twice its
     deviation, is taken off.
     """
-    fresh = rollout(world, space, theta, configuration, key, NUM_SIMULATED)
-    information = _per_episode(world, space, theta, fresh)
+    fresh = world.simulate(space, theta, configuration, key, NUM_SIMULATED)
+    information = information_per_episode(space, theta, fresh)
     # A weight of which the data say nothing may be anything up to ten or so: its estimate is all noise.
-    known = num_known * _per_episode(world, space, theta, logged) + 0.01 * np.eye(len(theta))
+    known = num_known * information_per_episode(space, theta, logged) + 0.01 * np.eye(len(theta))
     noise = np.linalg.inv(known)
     test = Wilks(ChiSquare(), significance / max(len(units), 1))
     return [
         _forecast(space, theta, unit, _beyond_others(information, space, unit), noise, num_episodes, test)
         for unit in units
     ]
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _information(world: ConfMDP, space: PolicySpace, theta: Array, seen: Trajectories) -> Array:
-    terms = information_terms(world, space, theta, seen)
-    return expected_information(world, terms, seen.configuration)[0]
-
-
-def _per_episode(world: ConfMDP, space: PolicySpace, theta: np.ndarray, seen: Trajectories) -> np.ndarray:
-    """E[Σ_t F(θ, s_t)] of an episode, where the episodes come from [d, d]."""
-    return np.asarray(_information(world, space, jnp.asarray(theta), seen))
 
 
 def _beyond_others(information: np.ndarray, space: PolicySpace, unit: int) -> np.ndarray:

@@ -1,20 +1,22 @@
 """The loop of configuring: ask, observe, tell, and ask again (Algorithms 3 and 4, and joint designs)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
 
 from policyspace.configuration.batch_tests import outcome_of_batch, outcome_with_rounds_before
-from policyspace.configuration.designs import Design, Information, Proposal, Question
+from policyspace.configuration.designs import Design, Proposal, Question
 from policyspace.configuration.forecast import forecast
 from policyspace.configuration.plan import schedule_for
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
+from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.sequential import outcome_with_all_before
+from policyspace.configuration.simulated import default_design
 from policyspace.configuration.status import Status
 from policyspace.configuration.testable import Batch, estimated_theta, pairs_of
 from policyspace.data.demonstrations import Demonstrations
@@ -22,7 +24,8 @@ from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
-from policyspace.worlds.confmdp import Configuration, ConfMDP, Key
+from policyspace.shown import remembering_its_call
+from policyspace.worlds.configurable import Configurable, Configuration, Key
 from policyspace.worlds.trajectories import Trajectories
 
 Observe = Callable[[Key, Configuration, int], Trajectories]
@@ -40,7 +43,7 @@ class Loop:
     what was observed there. The chance of any false 'controlled' in all rounds is at most δ, whatever was asked.
     """
 
-    world: ConfMDP
+    world: Configurable
     space: PolicySpace
     design: Design
     initial: Mapping[str, Any]  # ω₀
@@ -95,6 +98,11 @@ class Loop:
         self.status = replace(status, rounds=[*status.rounds, result], request=None)
         return result
 
+    @property
+    def _earlier(self) -> list[Mapping[str, Any]]:
+        """Where the agent has been observed."""
+        return [before.configuration for before in self.status.rounds]
+
     def _first(self) -> Request:
         """ω₀, where nothing has been seen yet."""
         status, initial = self.status, plain(self.world.check_configuration(self.initial))
@@ -105,9 +113,12 @@ class Loop:
         world, space, status = self.world, self.space, self.status
         names, source = status.next_units
         theta = estimated_theta(space, self.pairs(source))
+        space = space.acting(theta, self.pairs(source))
         logged = self.trajectories(source, theta)
         size, level = status.next_episodes, status.schedule.level_of(len(status.rounds))
-        proposal = self.design.propose(Question(world, space, theta, logged, _indices(space, names), size, key))
+        proposal = self.design.propose(
+            Question(world, space, theta, logged, _indices(space, names), size, key, self._earlier)
+        )
         omega = world.check_configuration(proposal.configuration)
         request = Request(
             len(status.rounds), plain(omega), proposal.design, proposal.units, _reasons(proposal), size, level, [],
@@ -123,9 +134,10 @@ class Loop:
         return replace(request, forecasts=expected, warnings=[*proposal.warnings, *_doubts(proposal)])
 
 
+@remembering_its_call
 @one_vocabulary
 def configure(
-    world: ConfMDP,
+    world: Configurable,
     observe: Observe,
     key: Key,
     space: PolicySpace | None = None,
@@ -137,17 +149,18 @@ def configure(
     budget: int | None = None,
     configuration: Configuration | None = None,
     paper_rule: bool = False,
-) -> Iterator[Round]:
+) -> "ConfiguredRun":
     """Observe at ω₀ (`configuration`), identify, then configure for what is undecided, round by round (Algorithms 3 and 4).
 
     A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times (3), each
     time from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
     `episodes` each; with a `budget` the total is shared out over the rounds of a joint design, and unless `attempts` says
     otherwise there are as many as the budget pays for. What has been decided is not asked again. The agent may be another
-    one in every round. Networks are tested by the e-process.
+    one in every round. Networks are tested by the e-process. What is returned makes the rounds as one goes over them, and
+    keeps them for its report.
     """
     space = world.policy_space() if space is None else space
-    design = Information() if design is None else design
+    design = default_design(world) if design is None else design
     schedule = schedule_for(
         world,
         space,
@@ -159,30 +172,52 @@ def configure(
         budget=budget,
         paper_rule=paper_rule,
     )
-    yield from rounds_of(world, space, design, configuration or {}, schedule, observe, key)
+    return ConfiguredRun(world, space, design, configuration or {}, schedule, observe, key)
 
 
-def rounds_of(
-    world: ConfMDP,
-    space: PolicySpace,
-    design: Design,
-    initial: Mapping[str, Any],
-    schedule: Schedule,
-    observe: Observe,
-    key: Key,
-) -> Iterator[Round]:
-    """A study in memory: ask, observe, tell, until there is nothing left to ask."""
-    seen: list[Trajectories] = []
-    loop = Loop(
-        world, space, design, initial, Status(schedule), lambda number: pairs_of(world, seen[number]),
-        lambda number, theta: seen[number], relearns=True,
-    )  # fmt: skip
-    while (request := loop.ask(jax.random.fold_in(key, 2 * len(seen) + 1))) is not None:
-        omega = world.check_configuration(request.configuration)
-        seen.append(observe(jax.random.fold_in(key, 2 * request.number), omega, request.num_episodes))
+@final
+class ConfiguredRun(Rounds, Iterator[Round]):
+    """A study in memory: every step asks, observes and tells, until there is nothing left to ask."""
+
+    def __init__(
+        self,
+        world: Configurable,
+        space: PolicySpace,
+        design: Design,
+        initial: Mapping[str, Any],
+        schedule: Schedule,
+        observe: Observe,
+        key: Key,
+        truth: Sequence[str] | None = None,
+    ) -> None:
+        self._observe, self._key, self._seen = observe, key, list[Trajectories]()
+        known = None if truth is None else list(truth)
+        status = Status(schedule, settings={"world": world.name, "design": design.name}, truth=known)
+        self._loop = Loop(
+            world, space, design, initial, status, lambda number: pairs_of(world, self._seen[number]),
+            lambda number, theta: self._seen[number], relearns=True,
+        )  # fmt: skip
+
+    @property
+    def world(self) -> Configurable:
+        """The world that is configured."""
+        return self._loop.world
+
+    def status(self) -> Status:
+        """What is decided after the rounds so far."""
+        return self._loop.status
+
+    def __next__(self) -> Round:
+        seen, loop = self._seen, self._loop
+        request = loop.ask(jax.random.fold_in(self._key, 2 * len(seen) + 1))
+        if request is None:
+            raise StopIteration
+        omega = loop.world.check_configuration(request.configuration)
+        seen.append(self._observe(jax.random.fold_in(self._key, 2 * request.number), omega, request.num_episodes))
         result = loop.tell(seen[-1], omega)
-        # Nobody else has read the request.
-        yield replace(result, warnings=[*request.warnings, *result.warnings])
+        result = replace(result, warnings=[*request.warnings, *result.warnings])  # nobody else has read the request
+        loop.status = replace(loop.status, rounds=[*loop.status.rounds[:-1], result])
+        return result
 
 
 def _indices(space: PolicySpace, names: tuple[str, ...]) -> list[int]:

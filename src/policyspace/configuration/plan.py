@@ -9,7 +9,7 @@ import numpy as np
 from policyspace.configuration.schedule import Options, Schedule
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
-from policyspace.worlds.confmdp import ConfMDP, rollout
+from policyspace.worlds.configurable import Configurable
 
 MOST_ROUNDS = 4
 """More rounds than this have not found more at any budget that was tried."""
@@ -58,7 +58,7 @@ def needed_episodes(num_columns: int, num_constant: int) -> int:
     return max(math.ceil(PAIRS * num_columns / STEPS), EPISODES * num_constant)
 
 
-def plan_rounds(world: ConfMDP, space: PolicySpace, budget: int) -> Plan:
+def plan_rounds(world: Configurable, space: PolicySpace, budget: int) -> Plan:
     """The rounds of a joint design in a world: no round smaller than its weights need, one if the budget is small."""
     columns, constant = _columns(world, space)
     count = max(1, min(MOST_ROUNDS, budget // needed_episodes(columns, constant)))
@@ -69,7 +69,7 @@ def plan_rounds(world: ConfMDP, space: PolicySpace, budget: int) -> Plan:
     return Plan(tuple(sizes), columns, constant, world.flat_configuration() is not None)
 
 
-def schedule_for(world: ConfMDP, space: PolicySpace, joint: bool, **options: Unpack[Options]) -> Schedule:
+def schedule_for(world: Configurable, space: PolicySpace, joint: bool, **options: Unpack[Options]) -> Schedule:
     """The schedule of a study in a world; how often to configure follows from the budget, unless it is said."""
     schedule = Schedule.of(space, joint, **options | {"budget": None})
     budget = options.get("budget")
@@ -78,12 +78,13 @@ def schedule_for(world: ConfMDP, space: PolicySpace, joint: bool, **options: Unp
     return Schedule.of(space, joint, **options)
 
 
-def _columns(world: ConfMDP, space: PolicySpace) -> tuple[int, int]:
+def _columns(world: Configurable, space: PolicySpace) -> tuple[int, int]:
     """How many columns of weights a row of actions has, and how many of them stay the same within an episode.
 
     A few episodes of an agent that does nothing but chance tell which; the constant is one of them.
     """
-    seen = rollout(world, space, space.fixed, world.default_configuration(), jax.random.key(0), 8)
+    able = space.acting(space.fixed)
+    seen = world.simulate(able, space.fixed, world.check_configuration({}), jax.random.key(0), 8)
     features, mask = np.asarray(seen.features), np.asarray(seen.mask)[..., None]
     still = (~mask | (features == features[:, :1])).all(axis=(0, 1))
     constant = int(bool(getattr(space, "intercept", False)))  # networks have biases instead

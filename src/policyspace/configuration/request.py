@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self, final
 
+from policyspace.configuration.stored import ROUND, check_entries, is_list_of, is_number, is_text, or_nothing
+
 PROMISING = 0.8
 """The power from which a round is said to settle a unit."""
 
@@ -44,6 +46,14 @@ class Request:
             return "The agent has not been seen yet: it is first observed where it is."
         if self.design == "uniform":
             return "It plays no favourites: every configuration is as likely, whatever was seen."
+        if self.design == "space-filling":
+            return "It lies where no configuration has been near yet: the box of configurations is filled evenly."
+        if self.design == "simulated":
+            return (
+                f"Episodes of the estimated policy, simulated in many configurations, told most about {units} here: the log "
+                f"det of the expected information of {self.num_episodes} episodes is {_figure(after)}, {_figure(before)} "
+                "where the last episodes are from."
+            )
         if self.design == "none":
             return "The world is left as it is: only watching longer can show more."
         if self.design == "paper":
@@ -73,12 +83,25 @@ class Request:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """What `to_dict` gave, checked entry by entry."""
+        check_entries(given, ROUND | {"forecasts": is_list_of(_is_forecast)}, "a request")
         rows: list[dict[str, Any]] = [
             {k: math.inf if v is None else v for k, v in row.items()} for row in given["forecasts"]
         ]
-        values = dict(given) | {"asked_for": tuple(given["asked_for"]), "forecasts": [Forecast(**row) for row in rows]}
+        values = {name: given[name] for name in ROUND}
+        values |= {"asked_for": tuple(given["asked_for"]), "forecasts": [Forecast(**row) for row in rows]}
         return cls(**values)
+
+
+def _is_forecast(value: Any) -> bool:
+    """The fields of a forecast, where what is infinite is written as nothing."""
+    numbers = ("power", "episodes", "detectable_effect")
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"unit", *numbers}
+        and is_text(value["unit"])
+        and all(or_nothing(is_number)(value[name]) for name in numbers)
+    )
 
 
 def _figure(value: Any) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from policyspace.errors import InputError
+from policyspace.configuration.stored import ROUND, check_entries, is_count, is_list_of, is_names, is_test
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
@@ -38,11 +38,11 @@ class Round:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave, checked for the names of its fields."""
+        """What `to_dict` gave, checked entry by entry."""
+        found = dict.fromkeys(("fell", "selected", "undecided"), is_names)
+        checks = {"total_episodes": is_count, "tests": is_list_of(is_test), "supports": is_list_of(is_names)}
+        check_entries(given, ROUND | found | checks, "a round")
         names = {name: STORED.get(name, name) for name in _stored_fields()}
-        missing = [stored for stored in names.values() if stored not in given]
-        if missing:
-            raise InputError(f"a round must have the entry '{missing[0]}', found none: the file is damaged.")
         values = {name: given[stored] for name, stored in names.items()}
         for name in ("asked_for", "newly_selected", "selected", "undecided"):
             values[name] = tuple(values[name])

@@ -5,6 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, final
 
+from policyspace.configuration.stored import (
+    MOST,
+    check_entries,
+    is_count,
+    is_names,
+    is_share,
+    is_text,
+    is_truth,
+    or_nothing,
+)
 from policyspace.errors import InputError, nearest
 from policyspace.planning.power import check_share
 
@@ -74,6 +84,15 @@ class Schedule:
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """The schedule in the settings of a study; older ones name no test."""
+        checks = {
+            "units": is_names,
+            "joint": is_truth,
+            "significance": is_share,
+            "rule": is_text,
+            "paper_rule": is_truth,
+        }
+        counts = {"num_attempts": is_count, "num_episodes": is_count, "budget": or_nothing(is_count)}
+        check_entries(settings, checks | counts, "the settings")
         given = {f.name: settings[f.name] for f in fields(cls) if f.name in settings}
         return cls(**given | {"units": tuple(settings["units"])})
 
@@ -111,6 +130,20 @@ class Schedule:
         """δ of one round, counted from 0."""
         return self.significance * self.shares[min(number, self.num_rounds - 1)]
 
+    def promise(self, design: str) -> str:
+        """What holds for all rounds together, in words."""
+        head = f"{self.rule} rule, {design} design; "
+        rounds, whole = f"at most {self.num_rounds} rounds", f"{self.significance:g}"
+        if self.sequential:
+            return (
+                f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "
+                f"'controlled' ever ≤ {whole}."
+            )
+        if self.paper_rule:
+            return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
+        adds = "evidence adds up over" if self.combined else "δ is shared out over"
+        return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
+
     def episodes(self, num_rounds: int, num_episodes: int) -> int:
         """Episodes of the next round after so many: as many as always, or an even share of what the budget has left."""
         if self.budget is None:
@@ -120,9 +153,12 @@ class Schedule:
 
 
 def check_count(what: str, number: int, least: int) -> None:
-    """A whole number that is large enough."""
-    if not isinstance(number, int) or number < least:
-        raise InputError(f"{what} must be a whole number of at least {least}, found {number!r}: correct it.")
+    """A whole number that is large enough, and small enough to count to."""
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MOST:
+        found = "more" if isinstance(number, int) and number > MOST else repr(number)
+        raise InputError(
+            f"{what} must be a whole number of at least {least} and at most {MOST}, found {found:.60}: correct it."
+        )
 
 
 def _fitting_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) -> str:

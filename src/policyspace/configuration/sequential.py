@@ -12,6 +12,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.inference.eprocess import Bettor, episodes_of, evidence
 from policyspace.policies.base import PolicySpace
+from policyspace.progress import counted
 
 STAKE = 0.5
 """The share of the wealth at stake in a configuration: one that shows nothing costs log 2, not all that was won before."""
@@ -113,7 +114,7 @@ def evidence_after(
             bettor.tell(episode)
     tested_at = bettor.num_rows
     parts = list(episodes_of(data.without_weights("the e-process")))
-    for number, episode in enumerate(parts):
+    for number, episode in enumerate(counted(parts, "following the episodes")):
         bettor.tell(episode)
         open_ = [name for name in units if decided[name] is None]
         if not open_ or not (number == len(parts) - 1 or bettor.num_rows >= growth * tested_at):

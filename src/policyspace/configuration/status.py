@@ -1,11 +1,43 @@
 """Where the rounds stand: what is decided, what is open, and what comes next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round
 from policyspace.configuration.schedule import Schedule
+from policyspace.errors import InputError
+
+FOLLOWED = {"group", "log_e", "highest", "decided_at", "e_value"}
+COMBINED = {"group", "log_evidence", "combined_p_value"}
+"""What is kept of a unit over all rounds: e-values, or p-values."""
+
+
+def check_history(rounds: Sequence[Round], request: Request | None, schedule: Schedule) -> None:
+    """Rounds in a file must follow one another, and speak of the units of their schedule only."""
+    told, units = 0, set(schedule.units)
+    for number, found in enumerate(rounds):
+        told += found.num_episodes
+        if found.number != number or found.total_episodes != told:
+            raise InputError(
+                f"round {number} must be number {number}, with {told} episodes so far, found number {found.number} with "
+                f"{found.total_episodes}: the file is damaged."
+            )
+        _check_units({*found.asked_for, *found.newly_selected, *found.selected, *found.undecided}, units)
+        rows = {row["group"]: row for row in found.tests}
+        followed = FOLLOWED if schedule.sequential else COMBINED if schedule.combined else set()
+        if followed and not (units <= rows.keys() and all(set(followed) <= rows[unit].keys() for unit in units)):
+            raise InputError(f"round {number} must have evidence for every unit, found less: the file is damaged.")
+    if request is not None:
+        _check_units(set(request.asked_for), units)
+        if request.number != len(rounds):
+            raise InputError(f"what is asked must be round {len(rounds)}, found {request.number}: the file is damaged.")
+
+
+def _check_units(found: set[str], units: set[str]) -> None:
+    if not found <= units:
+        raise InputError(f"there is no unit '{min(found - units):.60}' in the settings: the file is damaged.")
 
 
 @final

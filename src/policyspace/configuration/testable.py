@@ -9,13 +9,13 @@ from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.fits.subsets import COLLINEAR
 from policyspace.policies import PolicySpace
-from policyspace.worlds.confmdp import ConfMDP
+from policyspace.worlds.configurable import Configurable
 from policyspace.worlds.trajectories import Trajectories
 
 Batch = Demonstrations | Trajectories
 
 
-def pairs_of(world: ConfMDP, batch: Batch) -> Demonstrations | str:
+def pairs_of(world: Configurable, batch: Batch) -> Demonstrations | str:
     """The pairs of a batch, or why it has none worth the name: few episodes may show a single action."""
     if isinstance(batch, Demonstrations):
         return batch
@@ -39,6 +39,7 @@ def without_unplayed_actions(space: PolicySpace, data: Demonstrations) -> tuple[
     reduced = space.smaller(data.names, names, always)
     if reduced is None or {g.name for g in reduced.groups} != {g.name for g in space.groups}:
         return space, data, []
+    reduced = reduced.as_guess() if space.guess else reduced
     smaller = Demonstrations(
         data.features, np.searchsorted(seen, data.actions), data.names, names, data.episodes, data.weights, data.blocks
     )

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, final
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.bookkeeping import is_bookkeeping, looks_like_episodes
 from policyspace.data.columns import Table
 from policyspace.data.missing import Missing, complete
-from policyspace.errors import InputError, nearest
+from policyspace.data.vocabulary import names_of
+from policyspace.errors import InputError, nearest, repeated
 
 FROM_READING = ("left_out", "warnings")
 """What reading a table puts into the metadata of its demonstrations: it is about that table, and written to no file."""
@@ -26,6 +28,8 @@ class Columns:
     subjects: str | None = None
     categorical: str | Sequence[str] | None = None
     missing: Missing = "error"
+    recorded: Sequence[str] = ()
+    choices: Choices | None = None
 
     def __post_init__(self) -> None:
         for word in ("episodes", "weights", "subjects"):
@@ -65,16 +69,15 @@ def choose(table: Table, columns: Columns, texts: bool = True) -> Choice:
     """The columns to use; without `texts`, no text counts as a missing value."""
     if not table.frame.height:
         raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
-    actions, categorical = listed(columns.actions), listed(columns.categorical)
+    actions, categorical = listed(columns.actions), list(dict.fromkeys(listed(columns.categorical)))
     if not actions:
         raise InputError("the action needs at least one column, found none.")
-    taken = [*actions, *columns.others]
+    taken = [*actions, *columns.others, *columns.recorded]
     table.only([*taken, *categorical])
     features, left_out = chosen_features(table, columns.features, taken)
-    used = [*taken, *features]
-    for name in used:
-        if used.count(name) > 1:
-            raise InputError(f"every column has one role, found '{name}' in two: name it once.")
+    used = [*actions, *columns.others, *features]
+    if (twice := repeated(used)) is not None:
+        raise InputError(f"every column has one role, found '{twice}' in two: name it once.")
     for name in categorical:
         if name not in used:
             raise InputError(f"only a column that is used can be categorical, found '{name}': add it to the features.")
@@ -94,8 +97,9 @@ def chosen_features(
         left_out: list[str] = []
     else:
         rest = [name for name in table.frame.columns if name not in taken]
-        left_out = [name for name in rest if is_bookkeeping(table.frame[name])]
-        wanted = [name for name in rest if name not in left_out]
+        no_sensors = {name for name in rest if is_bookkeeping(table.frame[name])}
+        left_out = [name for name in rest if name in no_sensors]
+        wanted = [name for name in rest if name not in no_sensors]
     if not wanted:
         found = f"only bookkeeping ({', '.join(map(repr, left_out))})" if left_out else "none"
         raise InputError(f"at least one column must be a feature, found {found} besides the action: name the features.")
@@ -110,21 +114,27 @@ def episode_warnings(table: Table, names: Sequence[str]) -> list[str]:
 
 def listed(names: str | Sequence[str] | None) -> list[str]:
     """One name or several as a list."""
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
+    return [] if names is None else list(names_of(names, "the columns"))
 
 
 def _matched(table: Table, wanted: list[str], taken: Sequence[str]) -> list[str]:
     """The columns that names and patterns such as obs_* stand for; a pattern adds those that have no role yet."""
-    columns = table.frame.columns
+    columns = dict.fromkeys(table.frame.columns)
     found: list[str] = []
     for name in wanted:
         if name in columns or not any(mark in name for mark in "*?["):
-            table.only([name])
+            if name not in columns:
+                table.only([name])
             found.append(name)
             continue
         matching = [column for column in columns if fnmatchcase(column, name)]
         if not matching:
             near = nearest(name.strip("*?[]"), columns)
             raise InputError(f"no column matches the pattern '{name}': {near}")
-        found += [column for column in matching if column not in (*found, *taken, *wanted)]
+        if set(matching) <= set(taken):
+            raise InputError(
+                f"the pattern '{name}' matches only '{matching[0]}' and its like, which have another role: name them."
+            )
+        known = {*found, *taken, *wanted}
+        found += [column for column in matching if column not in known]
     return found

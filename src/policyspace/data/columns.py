@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from policyspace.data.missing import TEXTS
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, repeated
 
 if TYPE_CHECKING:
     import polars
@@ -38,8 +38,9 @@ class Table:
 
     def only(self, names: Sequence[str]) -> "polars.DataFrame":
         """These columns, every name being known."""
+        known = set(self.frame.columns)
         for name in names:
-            if name not in self.frame.columns:
+            if name not in known:
                 raise InputError(f"there is no column '{name}': {nearest(name, self.frame.columns)}")
         return self.frame[list(dict.fromkeys(names))]
 
@@ -79,6 +80,10 @@ class Table:
         series = self.column(name, text_is_label=True)
         return _values(series) if series.dtype.is_numeric() else np.array(series.cast(str).to_list(), dtype=object)
 
+    def recorded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Numbers and truths as they are, also those that are not known."""
+        return {name: self.only([name])[name].to_numpy() for name in names}
+
     def numbers(self, name: str) -> np.ndarray:
         """A numeric column as float64."""
         series = self.column(name)
@@ -94,8 +99,10 @@ class Table:
         if series.null_count():
             row = int(series.is_null().arg_max() or 0) + 1
             raise InputError(f"column '{name}' must be complete, found a missing value in row {row}: drop or fill it.")
+        if series.dtype == polars.Int128:  # which NumPy does not have
+            series = series.cast(polars.String) if text_is_label else series.cast(polars.Float64)
         if text_is_label:
-            if series.dtype.is_nested() or series.dtype == polars.Object:
+            if series.dtype.is_nested() or series.dtype in (polars.Object, polars.Duration):
                 raise InputError(f"column '{name}' must hold labels, found the type {series.dtype}.")
             return series
         if series.dtype == polars.String:
@@ -111,13 +118,15 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
 
     arrow = isinstance(frame, pyarrow.Table)
     names = [str(name) for name in (frame.column_names if arrow else frame.columns)]
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+    if (twice := repeated(names)) is not None:
         raise InputError(f"every column needs a name of its own, found '{twice}' twice: rename one.")
     try:
-        if arrow:  # without what polars may panic at: damaged metadata of the schema, a zero byte in a name
+        if (
+            arrow
+        ):  # without what polars may panic at: damaged metadata of the schema, a zero byte in a name, long decimals
             plain = [f"column_{j}" for j in range(len(names))]
-            made = polars.from_arrow(pyarrow.Table.from_arrays(frame.columns, names=plain))
+            columns = [c.cast("float64") if pyarrow.types.is_decimal(c.type) else c for c in frame.columns]
+            made = polars.from_arrow(pyarrow.Table.from_arrays(columns, names=plain))
             categorical = [pyarrow.types.is_dictionary(kind) for kind in frame.schema.types]
         else:
             made = polars.from_pandas(_without_texts_for_nothing(frame))

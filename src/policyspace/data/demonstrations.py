@@ -19,8 +19,8 @@ from policyspace.data.arrays import (
     label_text,
 )
 from policyspace.data.missing import Missing
-from policyspace.data.vocabulary import one_vocabulary
-from policyspace.errors import InputError, nearest
+from policyspace.data.vocabulary import names_of, one_vocabulary
+from policyspace.errors import InputError, nearest, repeated
 
 MOST_COPIES = 1_000_000
 """Rows that whole-number weights may be written out to."""
@@ -35,7 +35,8 @@ class Demonstrations:
     `action_names`, whose last name is the reference action; continuous ones are [n, k], one name a column.
     `weights` [n] multiply the log-likelihood of their rows; `blocks` names the one-hot features of each category;
     `metadata` is what else a file carried, anything that JSON can hold; `subjects` [n] are the people or animals whose
-    rows belong together.
+    rows belong together; `recorded` holds what else was written down of each row [n], which no test looks at: ends of
+    episodes, rewards, log-probabilities.
     """
 
     features: np.ndarray
@@ -47,6 +48,7 @@ class Demonstrations:
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     subjects: np.ndarray | None = None
+    recorded: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         features = as_matrix(self.features, "the features")
@@ -69,7 +71,9 @@ class Demonstrations:
         _check_choice(actions, action_names, weights)
         blocks = {str(name): tuple(inside) for name, inside in self.blocks.items()}
         _check_blocks(blocks, names)
-        values = (features, actions, names, action_names, episodes, weights, blocks, dict(self.metadata), subjects)
+        recorded = _recorded(self.recorded, names, n)
+        metadata = dict(self.metadata)
+        values = (features, actions, names, action_names, episodes, weights, blocks, metadata, subjects, recorded)
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, _frozen(value) if isinstance(value, np.ndarray) else value)
 
@@ -94,6 +98,17 @@ class Demonstrations:
         return float(self.num_pairs) if self.weights is None else float(self.weights.sum())
 
     @property
+    def sampling_weights(self) -> bool:
+        """Do the weights say how many of a population a row stands for, rather than how many equal pairs it is?"""
+        return self.weights is not None and self.metadata.get("weights_are") == "sampling"
+
+    @property
+    def counted_pairs(self) -> int:
+        """How many pairs were observed: the sum of the weights where they are counts, else the number of rows."""
+        whole = self.weights is not None and not self.sampling_weights and bool((self.weights % 1 == 0).all())
+        return round(self.total_weight) if whole else self.num_pairs
+
+    @property
     def looks_discrete(self) -> bool:
         """Is the one continuous action only ever one of at most ten whole numbers? Then it may be a label."""
         if self.discrete or self.actions.shape[1] > 1:
@@ -113,6 +128,7 @@ class Demonstrations:
             self.blocks,
             self.metadata,
             None if self.subjects is None else self.subjects[rows],
+            {name: values[rows] for name, values in self.recorded.items()},
         )
 
     def without_weights(self, what: str) -> "Demonstrations":
@@ -155,6 +171,7 @@ class Demonstrations:
         blocks: Mapping[str, Sequence[str]] | None = None,
         metadata: Mapping[str, Any] | None = None,
         subjects: Any = None,
+        recorded: Mapping[str, Any] | None = None,
     ) -> "Demonstrations":
         """From arrays or lists: whole numbers, booleans and text are discrete actions, other numbers continuous ones.
 
@@ -173,14 +190,16 @@ class Demonstrations:
         made = cls(
             states,
             array,
-            (features,) if isinstance(features, str) else tuple(features or ()),
+            () if features is None else names_of(features, "features="),
             labels,
             episodes,
             weights,
             {name: tuple(inside) for name, inside in (blocks or {}).items()},
             metadata or {},
             subjects,
+            recorded or {},
         )
+        made = _with_labels_that_weigh(made)
         return made if reference is None else made.with_reference(reference)
 
     @classmethod
@@ -198,19 +217,21 @@ class Demonstrations:
         subjects: str | None = None,
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
+        recorded: Sequence[str] = (),
     ) -> "Demonstrations":
         """From the columns of a polars, pandas or Arrow table.
 
         `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
         like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
         `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
+        `recorded` names columns that are kept beside the pairs.
         """
-        from policyspace.data.column_choice import Columns, choose
+        from policyspace.data.column_choice import Columns, choose, listed
         from policyspace.data.columns import Table
 
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, recorded)
         choice = choose(Table.of(frame), columns)
-        table, chosen = choice.table, [actions] if isinstance(actions, str) else list(actions)
+        table, chosen = choice.table, listed(actions)
         values, names, blocks = table.features(choice.features)
         return cls.from_arrays(
             values,
@@ -224,6 +245,7 @@ class Demonstrations:
             blocks,
             dict(metadata or {}) | choice.metadata,
             None if subjects is None else table.labels(subjects),
+            table.recorded(recorded),
         )
 
 
@@ -234,8 +256,7 @@ def default_action_names(k: int) -> list[str]:
 
 def _names(given: Sequence[Any], what: str) -> tuple[str, ...]:
     names = tuple(str(name) for name in given)
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+    if (twice := repeated(names)) is not None:
         raise InputError(f"every {what} needs a name of its own, found '{twice}' twice: rename one.")
     return names
 
@@ -285,6 +306,20 @@ def _check_weights(weights: np.ndarray | None, n: int) -> None:
         raise InputError("at least one weight must be positive, found only zeros.")
 
 
+def _with_labels_that_weigh(data: Demonstrations) -> Demonstrations:
+    """Without labels that only rows of weight 0 have: such a label does not exist."""
+    if data.weights is None or not data.discrete:
+        return data
+    size = len(data.action_names)
+    gone = np.bincount(data.actions, minlength=size) > 0
+    gone &= np.bincount(data.actions, data.weights, size) == 0
+    if not gone.any():
+        return data
+    kept = data.rows(np.flatnonzero(~gone[data.actions]))
+    names = tuple(name for name, lost in zip(data.action_names, gone, strict=True) if not lost)
+    return replace(kept, actions=(np.cumsum(~gone) - 1)[kept.actions], action_names=names)
+
+
 def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None) -> None:
     seen = actions if weights is None else actions[weights > 0]
     if (seen == seen[0]).all():
@@ -292,6 +327,20 @@ def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarr
         raise InputError(
             f"every row has the action '{only}': nothing can be identified from an agent that never chooses."
         )
+
+
+def _recorded(given: Mapping[str, Any], names: tuple[str, ...], n: int) -> dict[str, np.ndarray]:
+    """One number or truth a row under each name; what is not known is not a number."""
+    made = {}
+    for name, values in given.items():
+        if name in names:
+            raise InputError(f"what is recorded beside the features needs a name of its own, found '{name}' twice.")
+        array = as_vector(values, f"the recorded '{name}'")
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"the recorded '{name}' must be numbers or truths, found an array of type {array.dtype}.")
+        _check_length(array, n, f"the recorded '{name}'")
+        made[str(name)] = _frozen(array)
+    return made
 
 
 def _check_blocks(blocks: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> None:

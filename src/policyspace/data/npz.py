@@ -1,13 +1,15 @@
 """NPZ archives: one array a role, or one array a column; objects are never unpickled."""
 
-import io
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.limits import check_limit
+from policyspace.data.npy import read_archive
 from policyspace.data.roles import KEY, Roles, Stored
-from policyspace.errors import InputError
+from policyspace.errors import InputError, repeated
 
 if TYPE_CHECKING:
     import polars
@@ -22,10 +24,9 @@ Columns = list[tuple[str, np.ndarray]]
 Arrays = dict[str, np.ndarray]
 
 
-def read_npz(data: bytes) -> Stored:
+def read_npz(path: Path) -> Stored:
     """The table in an archive: as written here, or `features` and `actions`, or one array a column."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        arrays = {name: _entry(archive, name) for name in archive.files}
+    arrays = read_archive(path)
     header = arrays.pop(KEY, None)
     if header is not None:
         return _as_written(arrays, Roles.from_json(str(header)))
@@ -44,25 +45,16 @@ def write_npz(demonstrations: Demonstrations, roles: Roles, file: BinaryIO) -> N
         arrays["weights"] = demonstrations.weights
     if demonstrations.subjects is not None:
         arrays["subjects"] = demonstrations.subjects
+    arrays |= {f"recorded.{name}": values for name, values in demonstrations.recorded.items()}
     np.savez(file, **arrays, **{KEY: np.array(roles.to_json())})  # type: ignore[arg-type]
-
-
-def _entry(archive: Any, name: str) -> np.ndarray:
-    try:
-        array = archive[name]
-    except ValueError as error:
-        if "allow_pickle" in str(error):
-            raise InputError(f"array '{name}' holds pickled objects, which are never opened: save numbers.") from error
-        raise
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"expected arrays, found the entry '{name}', which is none: save it with numpy.savez.")
-    return array
 
 
 def _by_role(arrays: Arrays, features: np.ndarray, actions: np.ndarray) -> Stored:
     """Features and actions beside the other arrays with a value a row, which the caller may name."""
-    names = [str(name) for name in arrays.pop("names", ())] or [f"x{j}" for j in range(features.shape[1])]
-    k = 1 if actions.ndim == 1 else actions.shape[-1]
+    k = 1 if actions.ndim < 2 else actions.shape[-1]
+    check_limit("MAX_COLUMNS", features.shape[1] + k, "the columns of a table")
+    said = arrays.pop("names", np.empty(0, dtype=str))
+    names = [str(name) for name in said.ravel()] or [f"x{j}" for j in range(features.shape[1])]
     action = ["actions"] if k == 1 else [f"actions_{a}" for a in range(k)]
     shape = (len(actions),)
     others = [(name, a) for name, a in arrays.items() if a.shape == shape or name in OTHER_ARRAYS]
@@ -73,7 +65,8 @@ def _by_role(arrays: Arrays, features: np.ndarray, actions: np.ndarray) -> Store
 
 def _as_written(arrays: Arrays, roles: Roles) -> Stored:
     others = dict(zip(OTHER_ARRAYS, (roles.episode, roles.weight, roles.subject), strict=True))
-    for name, wanted in ({"features": "", "actions": ""} | others).items():
+    kept = {f"recorded.{name}": "" for name in roles.recorded}
+    for name, wanted in ({"features": "", "actions": ""} | others | kept).items():
         if wanted is not None and name not in arrays:
             raise InputError(f"its header promises the array '{name}', found none: write the file again.")
     columns = _split(arrays["features"], list(roles.features))
@@ -85,13 +78,15 @@ def _as_written(arrays: Arrays, roles: Roles) -> Stored:
         actions = names[actions]
     columns += _split(actions, list(roles.action))
     columns += [(wanted, arrays[name]) for name, wanted in others.items() if wanted is not None]
+    columns += [(name, arrays[f"recorded.{name}"]) for name in roles.recorded]
     return _frame(columns), roles
 
 
 def _split(array: np.ndarray, names: list[str]) -> Columns:
     columns = array[:, None] if array.ndim == 1 else array
     if columns.ndim != 2 or columns.shape[1] != len(names):
-        raise InputError(f"expected an array with the columns {', '.join(names)}, found the shape {array.shape}.")
+        shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        raise InputError(f"expected an array with the columns {shown}, found the shape {array.shape}.")
     return list(zip(names, columns.T, strict=True))
 
 
@@ -101,13 +96,14 @@ def _frame(columns: Columns) -> "polars.DataFrame":
     if not columns:
         raise InputError("expected the arrays 'features' and 'actions', or one array a column, found neither.")
     first, shape = columns[0][0], columns[0][1].shape
-    for i, (name, array) in enumerate(columns):
+    check_limit("MAX_COLUMNS", len(columns), "the columns of a table")
+    for name, array in columns:
         if array.shape != shape:
             raise InputError(
                 f"arrays must have the same length, found {shape} for '{first}', {array.shape} for '{name}'."
             )
-        if any(name == other for other, _ in columns[:i]):
-            raise InputError(f"every column needs a name of its own, found '{name}' twice: rename one.")
+    if (twice := repeated(name for name, _ in columns)) is not None:
+        raise InputError(f"every column needs a name of its own, found '{twice}' twice: rename one.")
     frame = polars.DataFrame([_series(name, array) for name, array in columns])
     frame.columns = [name for name, _ in columns]  # an empty name is a name, which polars replaces
     return frame

@@ -1,4 +1,4 @@
-"""Files in, demonstrations out, and back: CSV, Parquet, Arrow and NPZ, never pickled.
+"""Files in, demonstrations out, and back: CSV, Parquet, Arrow and NPZ, never pickled; other sources by their connector.
 
 A file written here carries the roles of its columns, so that `read(path)` returns exactly what `write` was given.
 """
@@ -12,15 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.column_choice import Columns
 from policyspace.data.columns import Table
+from policyspace.data.connectors import load
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.input_files import lines_of, open_file, size_of
+from policyspace.data.limits import check_limit, check_unpacked
 from policyspace.data.missing import Missing
 from policyspace.data.npz import read_npz, write_npz
 from policyspace.data.roles import KEY, Roles, Stored, assemble, to_frame
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.data.whole_file import replacing
-from policyspace.errors import InputError
+from policyspace.errors import InputError, repeated
 
 if TYPE_CHECKING:
     import polars
@@ -34,7 +38,7 @@ SUFFIXES = (*SEPARATORS, *PARQUET, *ARROW, ".npz")
 
 @one_vocabulary
 def read(
-    path: str | Path,
+    source: Any,
     actions: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
     episodes: str | None = None,
@@ -44,23 +48,23 @@ def read(
     subjects: str | None = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
 ) -> Demonstrations:
-    """Demonstrations from a file, by its suffix; a file written by `write` needs no other argument.
+    """Demonstrations from a file, by its suffix, or as another tool keeps them: most need no other argument.
 
-    What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come before what the file says.
+    `source` is a file, a Minari dataset (object, folder or id), an HDF5 file of D4RL, a folder of LeRobot, a list of
+    episodes (observations, actions), imitation's trajectories, a dict of arrays, a batch of RLlib, a buffer of
+    stable-baselines3, or a table. What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come
+    before what the source says.
     """
-    path = Path(path)
     try:
-        with _translated("the path of a file"):
-            if path.is_dir():
-                raise InputError("expected a file, found a folder: name one file in it.")
-        suffix = _suffix(path)
-        with _translated(f"a readable {suffix} file"):
-            frame, roles = _stored(_bytes(path), suffix)
-        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing)
+        frame, roles = table_of(source)
+        columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, choices=choices)
         return assemble(frame, roles, columns, discrete, reference)
     except InputError as error:
-        raise _located(path, error) from error
+        if not isinstance(source, str | Path):
+            raise
+        raise _located(Path(source), error) from error
 
 
 def write(demonstrations: Demonstrations, path: str | Path) -> None:
@@ -80,6 +84,23 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
         raise _located(path, error) from error
 
 
+def table_of(source: Any) -> Stored:
+    """The table in a source, and what the source says about it."""
+    if not isinstance(source, str | Path):
+        return load(source) or (Table.of(source).frame, None)
+    path = Path(source)
+    with _translated("a source that can be read"):
+        stored = load(source)
+    if stored is not None:
+        return stored
+    size = size_of(path, "a folder of neither Minari nor LeRobot")
+    suffix = _suffix(path)
+    if not size:
+        raise InputError("the file is empty: write it again.")
+    with _translated(f"a readable {suffix} file"):
+        return _stored(path, suffix)
+
+
 def _located(path: Path, error: InputError) -> InputError:
     """The sentence on one line, with the file in front."""
     sentence = " ".join(str(error).splitlines())
@@ -93,21 +114,12 @@ def _suffix(path: Path) -> str:
     raise InputError(f"the name must end in one of {', '.join(SUFFIXES)}, found '{path.name}': rename or convert it.")
 
 
-def _bytes(path: Path) -> bytes:
-    if not path.exists():
-        raise InputError("there is no such file: check the path.")
-    data = path.read_bytes()
-    if not data:
-        raise InputError("the file is empty: write it again.")
-    return data
-
-
-def _stored(data: bytes, suffix: str) -> Stored:
+def _stored(path: Path, suffix: str) -> Stored:
     if suffix == ".npz":
-        return read_npz(data)
+        return read_npz(path)
     if suffix in SEPARATORS:
-        return _read_csv(gzip.decompress(data) if suffix.endswith(".gz") else data, SEPARATORS[suffix])
-    return _read_arrow(data, suffix)
+        return _read_csv(lines_of(path, packed=suffix.endswith(".gz")), SEPARATORS[suffix])
+    return _read_arrow(path, suffix)
 
 
 @contextmanager
@@ -143,7 +155,7 @@ def _read_csv(data: bytes, separator: str) -> Stored:
     # Plain names while polars reads: it alters empty and quoted ones.
     plain = [f"column_{j}" for j in range(len(names))]
     head = separator.join(plain).encode() + b"\n"
-    known = {plain[names.index(name)]: kind for name, kind in types.items() if name in names}
+    known = {column: types[name] for column, name in zip(plain, names, strict=True) if name in types}
     frame = _parse(head + body, separator, known)
     frame.columns = names
     if roles is not None and frame.height != roles.rows:
@@ -174,12 +186,12 @@ def _header(data: bytes, separator: str, spaced: bool) -> tuple[list[str], bytes
         raise InputError(f"expected text in UTF-8, found other bytes in line {line}: save it as UTF-8.") from error
     raw = io.BytesIO(data)
     names = next(csv.reader((line.decode() for line in iter(raw.readline, b"")), delimiter=separator), [])
+    check_limit("MAX_COLUMNS", len(names), "the columns of a table")
     names = names if spaced else [name.strip() for name in names]
     if not names:
         raise InputError("expected a header line with the names of the columns, found an empty line.")
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise InputError(f"every column needs a name of its own, found '{name}' twice in the header: rename one.")
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"every column needs a name of its own, found '{twice}' twice in the header: rename one.")
     other = next((mark for mark in ";\t,|" if mark != separator and mark in names[0]), None)
     if len(names) == 1 and other:
         raise InputError(
@@ -209,20 +221,42 @@ def _write_csv(frame: "polars.DataFrame", roles: Roles, file: BinaryIO, suffix: 
         out.close()
 
 
-def _read_arrow(data: bytes, suffix: str) -> Stored:
+def _read_arrow(path: Path, suffix: str) -> Stored:
     import pyarrow
     import pyarrow.ipc
     import pyarrow.parquet
 
-    if suffix in PARQUET:
-        table = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data), page_checksum_verification=True).read()
-    elif data.startswith(b"ARROW1"):
-        table = pyarrow.ipc.open_file(data).read_all()
-    else:
-        table = pyarrow.ipc.open_stream(data).read_all()
+    file, size = open_file(path)
+    with file:
+        if suffix in PARQUET:
+            stored = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
+            _judge(stored.metadata.num_rows, stored.schema_arrow, size)
+            table = stored.read()
+        else:
+            by_place = file.read(6) == b"ARROW1"
+            file.seek(0)
+            opened = (pyarrow.ipc.open_file if by_place else pyarrow.ipc.open_stream)(file)
+            _judge(0, opened.schema, size)
+            batches = map(opened.get_batch, range(opened.num_record_batches)) if by_place else opened
+            table = pyarrow.Table.from_batches(_bounded(batches, size), opened.schema)
     table.validate(full=True)  # a damaged file may have offsets that point anywhere
     header = (table.schema.metadata or {}).get(KEY.encode())
     return Table.of(table).frame, None if header is None else Roles.from_json(header.decode())
+
+
+def _judge(rows: int, schema: Any, size: int) -> None:
+    """Before anything is unpacked: repeated values take almost no room in a file."""
+    check_limit("MAX_COLUMNS", len(schema), "the columns of a table")
+    check_unpacked(8 * rows * len(schema), size)
+
+
+def _bounded(batches: Any, size: int) -> Iterator[Any]:
+    """The batches of an Arrow file, until they are more than it may become."""
+    unpacked = 0
+    for batch in batches:
+        unpacked += batch.nbytes
+        check_unpacked(unpacked, size)
+        yield batch
 
 
 def _write_arrow(frame: "polars.DataFrame", roles: Roles, file: BinaryIO, suffix: str) -> None:

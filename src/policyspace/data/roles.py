@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from policyspace.data.choice_tables import choice_demonstrations
 from policyspace.data.column_choice import FROM_READING, Columns, choose, listed
 from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.input_files import parse_json
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ KEY = "policyspace"
 """Where a file keeps its roles: in the schema of Parquet and Arrow, an entry of NPZ, the first line of CSV."""
 
 VERSION = 1
+
+LATER: dict[str, Any] = {"subject": None, "recorded": []}
+"""What older files do not know of, and so say nothing about."""
 
 
 @final
@@ -36,29 +41,31 @@ class Roles:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = None
     subject: str | None = None
+    recorded: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, demonstrations: Demonstrations) -> Self:
         """Column names for everything, each different from those of the features."""
-        taken = set(demonstrations.names)
+        taken = {*demonstrations.names, *demonstrations.recorded}
         wanted = ("action",) if demonstrations.discrete else demonstrations.action_names
-        action = tuple(_free(name, taken) for name in wanted)
+        action = tuple(free_name(name, taken) for name in wanted)
         return cls(
             action,
             demonstrations.names,
-            None if demonstrations.episodes is None else _free("episode", taken),
-            None if demonstrations.weights is None else _free("weight", taken),
+            None if demonstrations.episodes is None else free_name("episode", taken),
+            None if demonstrations.weights is None else free_name("weight", taken),
             demonstrations.discrete,
             demonstrations.action_names,
             demonstrations.blocks,
             {name: value for name, value in demonstrations.metadata.items() if name not in FROM_READING},
-            subject=None if demonstrations.subjects is None else _free("subject", taken),
+            subject=None if demonstrations.subjects is None else free_name("subject", taken),
+            recorded=tuple(demonstrations.recorded),
         )
 
     def to_json(self) -> str:
         """One line of ASCII."""
         try:
-            said = {name: value for name, value in asdict(self).items() if name != "subject" or value is not None}
+            said = {name: value for name, value in asdict(self).items() if name not in LATER or value}
             return json.dumps({"version": VERSION} | said)
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"metadata must be something that JSON can hold, found otherwise ({error}).") from error
@@ -67,17 +74,17 @@ class Roles:
     def from_json(cls, text: str) -> Self:
         """The inverse, which trusts nothing."""
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"its policyspace header must be JSON, found otherwise ({error}): remove it.") from error
+            found = parse_json(text, finite=False)
+        except InputError as error:
+            raise InputError(f"its policyspace header must be JSON, found otherwise: it {error}") from error
         version = found.pop("version", None) if isinstance(found, dict) else None
         if isinstance(version, int) and version > VERSION:
             raise InputError(f"its policyspace header has version {version}, known is {VERSION}: update policyspace.")
         if isinstance(found, dict):
-            found.setdefault("subject", None)  # older files do not know of subjects
+            found = {name: none for name, none in LATER.items() if name not in found} | found
         if version != VERSION or not _is_header(found):
             raise InputError("its policyspace header is damaged: remove it, or write the file again.")
-        found |= {name: tuple(found[name]) for name in ("action", "features", "action_names")}
+        found |= {name: tuple(found[name]) for name in ("action", "features", "action_names", "recorded")}
         found["metadata"] = {name: value for name, value in found["metadata"].items() if name not in FROM_READING}
         found["blocks"] = {name: tuple(inside) for name, inside in found["blocks"].items()}
         return cls(**found)
@@ -103,6 +110,7 @@ def to_frame(demonstrations: Demonstrations, roles: Roles) -> "polars.DataFrame"
         columns[roles.weight] = demonstrations.weights
     if roles.subject is not None:
         columns[roles.subject] = demonstrations.subjects
+    columns |= demonstrations.recorded
     return polars.DataFrame({name: polars.Series(name, values) for name, values in columns.items()})
 
 
@@ -114,10 +122,18 @@ def assemble(
     reference: Any = None,
 ) -> Demonstrations:
     """Demonstrations from a table and what its file says about it; what the caller says comes first."""
-    if roles is None and columns.actions is None:
+    long = columns.choices is not None and columns.choices.long is not None
+    if roles is None and columns.actions is None and not long:
         names = ", ".join(f"'{name}'" for name in frame.columns)
         raise InputError(f"say which column is the action, with actions= or --actions; the columns are {names}.")
-    if roles is None:
+    if roles is not None and not roles.action and columns.actions is None:
+        rest = {*roles.features, *roles.recorded, roles.episode}
+        names = ", ".join(f"'{name}'" for name in frame.columns if name not in rest)
+        raise InputError(
+            f"every step has several choices, of which one is tested at a time: name one of {names} with actions= or "
+            "--actions."
+        )
+    if roles is None or columns.choices is not None:
         return _by_name(frame, columns, discrete, reference, {})
     given = columns.named
     known = {"episodes": roles.episode, "weights": roles.weight, "subjects": roles.subject}
@@ -125,6 +141,7 @@ def assemble(
         word: name for word, name in known.items() if getattr(columns, word) is None and name not in given
     }
     kept["actions"] = tuple(listed(columns.actions)) or roles.action
+    kept["recorded"] = [name for name in roles.recorded if name not in given]
     if columns.features is None:
         kept["features"] = [name for name in roles.features if name not in given]
     columns = replace(columns, **kept)
@@ -140,7 +157,9 @@ def assemble(
 def _by_name(
     frame: "polars.DataFrame", columns: Columns, discrete: bool | None, reference: Any, metadata: Mapping[str, Any]
 ) -> Demonstrations:
-    said: dict[str, Any] = dict(vars(columns))
+    if columns.choices is not None:
+        return choice_demonstrations(Table(frame), columns, metadata, reference)
+    said: dict[str, Any] = {word: value for word, value in vars(columns).items() if word != "choices"}
     return Demonstrations.from_frame(frame, **said, discrete=discrete, reference=reference, metadata=metadata)
 
 
@@ -160,6 +179,7 @@ def _exactly(frame: "polars.DataFrame", roles: Roles, columns: Columns) -> Demon
         blocks,
         dict(roles.metadata) | choice.metadata,
         None if columns.subjects is None else table.labels(columns.subjects),
+        table.recorded(columns.recorded),
     )
 
 
@@ -176,7 +196,8 @@ def _codes(table: Table, roles: Roles) -> np.ndarray:
     return codes
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken; it is taken then."""
     while name in taken:
         name += "_"
     taken.add(name)
@@ -193,6 +214,7 @@ def _is_header(found: Any) -> bool:
         isinstance(found, dict)
         and found.keys() == Roles.__dataclass_fields__.keys()
         and all(texts(found[name]) and found[name] for name in ("action", "features", "action_names"))
+        and texts(found["recorded"])
         and all(isinstance(found[name], str | None) for name in ("episode", "weight", "subject"))
         and isinstance(found["discrete"], bool)
         and isinstance(found["blocks"], dict)

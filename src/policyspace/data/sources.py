@@ -1,12 +1,20 @@
-"""Whatever a user calls data, as demonstrations: arrays, a table, a file, or demonstrations that are ready."""
+"""Whatever a user calls data, as demonstrations: arrays, a table, a file, what a tool keeps, or ready demonstrations."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from policyspace.data.column_choice import Choice, chosen_features, episode_warnings
+import numpy as np
+
+from policyspace.data.alternatives import Choices
+from policyspace.data.choice_tables import choice_demonstrations
+from policyspace.data.column_choice import Choice, Columns, chosen_features, episode_warnings
 from policyspace.data.columns import Table
+from policyspace.data.connectors import recognised
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.formula import Formula, parse_formula
+from policyspace.data.lags import with_lags
 from policyspace.data.missing import Missing, complete
 from policyspace.data.readers import read
 from policyspace.data.vocabulary import is_names
@@ -24,11 +32,22 @@ def demonstrations_of(
     subjects: Any = None,
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
+    choices: Choices | None = None,
+    formula: str | None = None,
 ) -> Demonstrations:
     """The pairs in `data`: of a table or a file the other arguments name the columns, beside an array they are arrays.
 
-    `features` names the columns of an array, too. Demonstrations that are ready take another reference, nothing else.
+    `features` names the columns of an array, too. Demonstrations that are ready take another reference, nothing else. A
+    `formula` says which columns of a table are actions and features, and what is made of them.
     """
+    if formula is not None:
+        if choices is not None:
+            raise InputError(
+                "a formula is about features, found attributes of alternatives too: leave one of them out."
+            )
+        read_as = formula_of(formula, data, actions, features)
+        columns = (episodes, weights, reference, discrete, subjects, categorical, missing)
+        return read_as.expand(demonstrations_of(data, one_or_many(read_as.actions), read_as.columns, *columns))
     said = {"episodes": episodes, "weights": weights, "subjects": subjects}
     of_columns = {"categorical": categorical, "missing": None if missing == "error" else missing}
     if isinstance(data, Demonstrations):
@@ -40,11 +59,15 @@ def demonstrations_of(
                     "arrays or the file instead of the demonstrations."
                 )
         return data if reference is None else data.with_reference(reference)
+    named = actions is None or is_names(actions)
     words: dict[str, Any] = said | {"discrete": discrete, "reference": reference}
-    if isinstance(data, str | Path):
-        return read(data, actions, features, categorical=categorical, missing=missing, **words)
+    if isinstance(data, str | Path) or (named and recognised(data)):
+        return read(data, actions, features, categorical=categorical, missing=missing, choices=choices, **words)
     table = hasattr(data, "columns")
-    if table and actions is not None and is_names(actions):
+    if table and choices is not None:
+        roles = Columns(actions, features, **said, categorical=categorical, missing=missing, choices=choices)
+        return choice_demonstrations(Table.of(data), roles, {}, reference)
+    if table and actions is not None and named:
         return Demonstrations.from_frame(data, actions, features, categorical=categorical, missing=missing, **words)
     if actions is None:
         raise InputError("the actions are missing: give an array of actions, or the name of the action column.")
@@ -58,6 +81,35 @@ def demonstrations_of(
         if table
         else (Demonstrations.from_arrays(data, actions, features, **words))
     )
+
+
+def formula_of(formula: str, data: Any, actions: Any, features: Any) -> Formula:
+    """What a formula says, which must be all that is said about the actions and features of a table."""
+    if isinstance(data, Demonstrations) or not (isinstance(data, str | Path) or hasattr(data, "columns")):
+        raise InputError("a formula is about the columns of a table or a file, found arrays: put them in one table.")
+    if actions is not None or features is not None:
+        found = "actions" if actions is not None else "features"
+        raise InputError(f"a formula names the actions and the features, found {found} beside it: leave them out.")
+    return parse_formula(formula)
+
+
+def one_or_many(names: Sequence[str]) -> str | list[str]:
+    """One name as it is, several as a list."""
+    return names[0] if len(names) == 1 else list(names)
+
+
+def told(data: Demonstrations, lags: int | None = None, weights_are: str | None = None) -> Demonstrations:
+    """The same pairs with the agent's last actions as features, and with what its weights mean."""
+    if weights_are not in (None, "counts", "sampling"):
+        raise InputError(f"weights are 'counts' or 'sampling' weights, found {weights_are!r}: choose one.")
+    if weights_are is not None:
+        if data.weights is None:
+            raise InputError(f"the weights are said to be '{weights_are}', found none: name them, or leave that out.")
+        data = replace(data, metadata=dict(data.metadata) | {"weights_are": weights_are})
+        if weights_are == "sampling":  # they say how rows compare, not how many there are
+            assert data.weights is not None
+            data = replace(data, weights=data.weights * (np.count_nonzero(data.weights) / data.weights.sum()))
+    return data if lags is None else with_lags(data, lags)
 
 
 def _beside(table: Table, actions: Any, features: Sequence[str] | None, words: dict[str, Any]) -> Demonstrations:

@@ -5,11 +5,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, get_args
 
+import numpy as np
+
 from policyspace.errors import InputError, nearest
 
 RENAMED = {
     "names": "features", "action": "actions", "episode": "episodes", "weight": "weights", "subject": "subjects",
-    "num_attempts": "attempts", "num_episodes": "episodes", "initial": "configuration",
+    "num_attempts": "attempts", "num_episodes": "episodes", "initial": "configuration", "path": "source",
 }  # fmt: skip
 """Words of earlier versions, which still work, and what they are called now."""
 
@@ -33,6 +35,19 @@ def one_vocabulary(function: Callable[P, R]) -> Callable[P, R]:
 def is_names(value: Any) -> bool:
     """Is this one name, or a list of names?"""
     return isinstance(value, str) or (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value))
+
+
+def names_of(value: Any, what: str) -> tuple[str, ...]:
+    """One name or several, each of them text or a number."""
+    if isinstance(value, str):
+        return (value,)
+    try:
+        found = tuple(value)
+    except TypeError as error:
+        raise InputError(f"{what} must be a list of names, found {value!r:.40}.") from error
+    if not all(isinstance(name, str | int | float | np.generic) for name in found):
+        raise InputError(f"{what} must be a list of names, found {value!r:.60}.")
+    return tuple(str(name) for name in found)
 
 
 def _words(signature: inspect.Signature) -> list[str]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from polars.exceptions import PolarsError
+
 from policyspace import __version__
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
@@ -38,7 +40,13 @@ class Results:
     def add(self, name: str, records: list[Record]) -> list[Panel]:
         """Analyse an experiment all of whose cells have finished; save its figures and numbers; write the page anew."""
         module = experiment_module(name)
-        panels: list[Panel] = module.analyse(records)
+        try:
+            panels: list[Panel] = module.analyse(records)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, PolarsError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+            raise InputError(
+                f"the records of '{name}' are not as this version writes them ({reason}): make them anew with --fresh."
+            ) from error
         figures = self.folder / self.files.figures
         figures.mkdir(parents=True, exist_ok=True)
         for panel in panels:

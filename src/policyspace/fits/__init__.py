@@ -9,6 +9,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, Likelihood
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
+from policyspace.fits.choice_fits import ChoiceLikelihood
 from policyspace.fits.firth import with_firth
 from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.fits.network_fits import NetworkLikelihood
@@ -16,6 +17,7 @@ from policyspace.fits.no_fit import NoFit
 from policyspace.policies.any_policy import AnyPolicy
 from policyspace.policies.base import ExponentialFamily, PolicySpace
 from policyspace.policies.boltzmann import BoltzmannLinear
+from policyspace.policies.choice_linear import ChoiceLinear
 from policyspace.policies.custom import CustomPolicy
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
@@ -54,6 +56,10 @@ def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:
     return likelihood
 
 
+def _choice(space: ChoiceLinear, data: Demonstrations) -> Likelihood:
+    return ChoiceLikelihood(space, data.features, data.actions, data.weights)
+
+
 def _network(space: Network, data: Demonstrations) -> Likelihood:
     return NetworkLikelihood(space, data.features, data.actions, data.weights)
 
@@ -67,6 +73,7 @@ def _custom(space: CustomPolicy, data: Demonstrations) -> Likelihood:
 LIKELIHOODS: dict[Any, Callable[[Any, Demonstrations], Any]] = {
     GaussianLinear: _linear(GaussianLikelihood),
     BoltzmannLinear: _linear(BoltzmannLikelihood),
+    ChoiceLinear: _choice,
     Network: _network,
     CustomPolicy: _custom,
     AnyPolicy: NoFit,

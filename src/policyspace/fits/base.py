@@ -10,6 +10,7 @@ from policyspace.fits.design import Design
 from policyspace.fits.law import ReferenceLaw
 from policyspace.policies.base import ExponentialFamily, Policy, PolicySpace
 from policyspace.policies.groups import Support
+from policyspace.progress import counted
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Likelihood(ABC):
 
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """The fits inside several Θ_I; families that can, do it in one pass."""
-        return [self.fit(support) for support in supports]
+        return [self.fit(support) for support in counted(supports, "fitting")]
 
     def bracket(self, supports: Sequence[Support], criticals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of λ_I that say on which side of its critical value it lies; exact, where nothing less is cheaper."""
@@ -139,6 +140,14 @@ class LinearLikelihood(Likelihood):
     def action_scale(self) -> np.ndarray:
         """The unit in which each row's weights are measured [k]: the noise of a continuous action, 1 for labels."""
         return np.ones(len(self.space.row_names))
+
+    def sharpened(self) -> tuple[np.ndarray, np.ndarray]:
+        """θ̂ to all digits [d], and n·F̂ there in the coordinates of the standardised design [d, d]."""
+        return self.full.theta, self.total_weight * self.standardised_information()
+
+    @abstractmethod
+    def standardised_information(self) -> np.ndarray:
+        """F̂ at the full fit, a mean over pairs, in the coordinates of the standardised design [d, d]."""
 
     def num_free(self, support: Support) -> int:
         """Σ over actions of the rank of their free columns."""

@@ -39,6 +39,10 @@ class Design:
         self.constant = ~real
         self.scale = np.where(real, spread, 1.0)
         self._inverse_scale = np.where(real, 1.0 / self.scale, 0.0)
+        self.resolve_moments()
+
+    def resolve_moments(self) -> None:
+        """Judge ranks by the second moments of the scaled columns."""
         self.correlation = self.second_moment / self.total_weight / np.outer(self.scale, self.scale)
         self.correlation[self.constant] = self.correlation[:, self.constant] = 0.0
         eigenvalues, vectors = np.linalg.eigh(self.correlation)
@@ -58,6 +62,10 @@ class Design:
         np.subtract(features, self.mean, out=own)
         own *= self._inverse_scale
         return block
+
+    def scores(self, features: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """The score of each row [c, d] in standardised coordinates, from what is left of its actions [c, k]."""
+        return (left[:, :, None] * self.standardise(features)[:, None, :]).reshape(len(features), -1)
 
     def to_standardised(self, weights: np.ndarray) -> np.ndarray:
         """Weights [..., k, q] of the raw columns → of the standardised ones."""

@@ -13,6 +13,11 @@ from policyspace.fits.softmax import information, softmax
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.groups import Support
 
+DIFFERENCE = 1e-5
+"""How far weights of standardised features are moved to see how the penalised score changes."""
+
+POLISHING_STEPS = 4
+
 
 class FirthLikelihood(LinearLikelihood):
     """The Jeffreys prior on the Boltzmann policy; the penalty is the full space's in restricted fits too, so they nest."""
@@ -41,8 +46,26 @@ class FirthLikelihood(LinearLikelihood):
         if start is not None:
             begin = np.where(free, plain.design.to_standardised(self.space.weights(start)).ravel(), plain._fixed)
         best = maximise(self._evaluate, self._hessian, begin, free, max_steps=500, reach=self._reach, secant=True)
+        theta, value, gradient = best.theta, best.value, best.gradient
+        if free.all() and best.converged:  # its weights are reported, of restricted fits only the likelihood
+            theta, value, gradient = self._polished(theta, value, gradient)
         separated = bool(plain.diverging[free].any())
-        return plain._as_fit(best.theta, best.value, best.gradient, best.converged, support, separated)
+        return plain._as_fit(theta, value, gradient, best.converged, support, separated)
+
+    def _polished(self, theta: np.ndarray, value: float, gradient: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """Newton steps on the penalised score itself, its derivative by differences: weights to all digits."""
+        moves = DIFFERENCE * np.eye(len(theta))
+        slopes = [(self._evaluate(theta - m)[1] - self._evaluate(theta + m)[1]) / (2 * DIFFERENCE) for m in moves]
+        curvature = (np.array(slopes) + np.array(slopes).T) / 2
+        if np.linalg.eigvalsh(curvature)[0] <= 0:
+            return theta, value, gradient
+        for _ in range(POLISHING_STEPS):
+            moved = theta + np.linalg.solve(curvature, gradient)
+            new_value, new_gradient = self._evaluate(moved)
+            if not np.abs(new_gradient).max() < np.abs(gradient).max():
+                break
+            theta, value, gradient = moved, max(new_value, value), new_gradient
+        return theta, value, gradient
 
     def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
         """Each fit begins at the full one, which most restrictions hardly move."""
@@ -111,4 +134,4 @@ def with_firth(likelihood: Likelihood) -> Likelihood:
         raise InputError(
             f"Firth's penalty is for the linear Boltzmann policy, found {type(likelihood.space).__name__}: leave it out."
         )
-    return FirthLikelihood(likelihood)
+    return getattr(likelihood, "with_penalty", FirthLikelihood)(likelihood)

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from policyspace.errors import InputError
 from policyspace.fits.base import Likelihood, LinearLikelihood
 from policyspace.fits.design import Design
 from policyspace.fits.law import ReferenceLaw
@@ -39,6 +40,15 @@ class Dependence:
 def smallest_eigenvalue(information: np.ndarray) -> float:
     """λ̂_min(F̂), zero where the policy space is not identifiable on these states (Lemma 4.1)."""
     return max(float(np.linalg.eigvalsh(information)[0]), 0.0)
+
+
+def as_linear_likelihood(likelihood: Likelihood, what: str) -> LinearLikelihood:
+    """The same likelihood, which must be that of a linear policy for what is asked."""
+    if not isinstance(likelihood, LinearLikelihood):
+        raise InputError(
+            f"{what} for linear policies, found {type(likelihood.space).__name__}: ask about one of these."
+        )
+    return likelihood
 
 
 def dependent_groups(likelihood: Likelihood) -> list[Dependence]:
@@ -146,11 +156,20 @@ def inverse_of(likelihood: Likelihood) -> tuple[np.ndarray, np.ndarray]:
     """
     if not isinstance(likelihood, Standardised):
         return inverse_information(likelihood.information())
-    inverse, hidden = inverse_information(likelihood.standardised_information())
-    size, rows = len(inverse), likelihood.design.num_rows
-    back = likelihood.design.to_raw(np.eye(size).reshape(size, rows, -1)).reshape(size, size)
+    return raw_inverse(likelihood.standardised_information(), likelihood.design)
+
+
+def raw_inverse(standardised: np.ndarray, design: Design) -> tuple[np.ndarray, np.ndarray]:
+    """`inverse_information` in raw coordinates, from F̂ in those of the standardised design."""
+    inverse, hidden = inverse_information(standardised)
+    back = to_raw_coordinates(design, len(inverse))
     # An intercept is hidden with what it can take over from.
     return back.T @ inverse @ back, (np.abs(back).T @ hidden) > 0
+
+
+def to_raw_coordinates(design: Design, size: int) -> np.ndarray:
+    """J [d, d] with θ_raw = Jᵀ θ_standardised."""
+    return design.to_raw(np.eye(size).reshape(size, design.num_rows, -1)).reshape(size, size)
 
 
 def worst_variance(inverse: np.ndarray, hidden: np.ndarray, group: Group) -> float:

@@ -17,6 +17,7 @@ from policyspace.fits.shallow_rows import ShallowRows
 from policyspace.policies.base import Policy
 from policyspace.policies.groups import Support
 from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork, Network
+from policyspace.progress import counted
 
 ROUGHLY = 0.5
 """What a first climb may leave undone, in log-likelihood: far less than what it is compared with."""
@@ -175,7 +176,8 @@ class NetworkLikelihood(Likelihood):
         jobs = [(support, [*self._neighbours(support), *starts, *self._given]) for support in supports]
         effort = self._effort or Effort()
         with single_threaded_blas(), ThreadPoolExecutor(num_workers()) as pool:
-            found = list(pool.map(lambda job: self._search.highest(job[0], effort, job[1], self._flat), jobs))
+            results = pool.map(lambda job: self._search.highest(job[0], effort, job[1], self._flat), jobs)
+            found = [next(results) for _ in counted(jobs, "fitting networks")]
         for (support, _), best in zip(jobs, found, strict=True):
             known = self._peaks.get(support)
             self._peaks[support] = best if known is None or best.peak.value > known.peak.value else known

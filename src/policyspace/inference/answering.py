@@ -1,5 +1,6 @@
 """From verdicts to an answer: names for numbers, effects, and the warnings that must be read with them."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ from policyspace.fits import Likelihood
 from policyspace.fits.fisher import Dependence, dependent_groups, detectable_effect, inverse_of, smallest_eigenvalue
 from policyspace.inference.base import SupportTest
 from policyspace.inference.behaviour import behavioural_effects
+from policyspace.inference.coefficients import coefficients_of
 from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.rules import Verdicts
 from policyspace.policies import PolicySpace
+
+FEWEST_CLIPPED = 20
+"""Rows below which one of them is more than a twentieth, and tells nothing about a bound."""
 
 
 def answer_of(
@@ -27,22 +32,25 @@ def answer_of(
     """The answer that a rule's verdicts amount to, with every number behind it."""
     space = likelihood.space
     feedback = check.feedback(space, verdicts.adjusted, settings["significance"])
-    assumptions = [*check.assumptions, feedback, *decider.own_assumptions()]
+    assumptions = [*check.assumptions, feedback, *_of_rows(data, decider), *decider.own_assumptions()]
     settings = settings | _settings_of(decider, verdicts, likelihood)
     everywhere, undecided, named = _named_verdicts(space, verdicts, settings["significance"])
     promise = promise_of(decider, assumptions, settings)
     contradicted = any(a.held is False for a in assumptions if a.name in SupportTest.assumes)
     law_holds = not contradicted and not settings.get("withheld")
+    tests = _group_tests(
+        data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
+    )
+    changes = {test.group: test.behavioural_effect for test in tests}
+    made_by = partial(coefficients_of, likelihood, data, changes, settings["significance"])
     return Identification(
         rule=settings["rule"],
         supports=named,
         core=everywhere,
         undecided=undecided,
-        tests=_group_tests(
-            data, likelihood, decider, verdicts, everywhere, undecided, settings | {"law_holds": law_holds}
-        ),
+        tests=tests,
         fit=likelihood.full,
-        num_pairs=data.num_pairs,
+        num_pairs=data.counted_pairs,
         num_parameters=space.num_parameters,
         num_episodes=data.num_episodes,
         identifiable=likelihood.identifiable,
@@ -57,7 +65,25 @@ def answer_of(
         assumptions=assumptions,
         dependence=decider.dependence,
         left_out=[str(name) for name in data.metadata.get("left_out", ())],
+        coefficient_maker=made_by if space.linear else None,
     )
+
+
+def _of_rows(data: Demonstrations, decider: SupportTest) -> list[Assumption]:
+    """What is said about the rows themselves and may be more than a test can take: subjects, and sampling weights."""
+    found = []
+    if data.subjects is not None and len(np.unique(data.subjects)) < data.num_pairs:
+        words = (
+            f"rows of one subject belong together, and the test '{decider.name}' takes rows as independent: the tests "
+            "'lean' and 'robust' take subjects"
+        )
+        found.append(Assumption("rows are their own subjects", False, None, words))
+    if data.sampling_weights:
+        words = (
+            f"λ of sampling weights has no known law, which the test '{decider.name}' needs: the test 'robust' does not"
+        )
+        found.append(Assumption("weights are counts", False, None, words))
+    return found
 
 
 def promise_of(decider: SupportTest, assumptions: list[Assumption], settings: dict[str, Any]) -> str | None:
@@ -147,17 +173,21 @@ def _group_tests(
 def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood) -> dict[str, Any]:
     """What a reader needs to make the answer again."""
     said = space.describe()
-    return {name: said.get(name) for name in ("covariance", "intercept", "hidden")} | {
-        "version": __version__,
-        "policy": type(space).__name__,
-        "groups": [group.name for group in space.groups if not group.always],
-        "always": [group.name for group in space.groups if group.always],
-        "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
-        "features": list(data.names),
-        "actions": list(data.action_names),
-        "discrete": data.discrete,
-        "reference_law": likelihood.law.name,
-    }
+    return (
+        {name: said.get(name) for name in ("covariance", "intercept", "hidden")}
+        | {
+            "version": __version__,
+            "policy": type(space).__name__,
+            "groups": [group.name for group in space.groups if not group.always],
+            "always": [group.name for group in space.groups if group.always],
+            "fixed": space.fixed.tolist() if space.fixed.any() else 0.0,
+            "features": list(data.names),
+            "actions": list(data.action_names),
+            "discrete": data.discrete,
+            "reference_law": likelihood.law.name,
+        }
+        | {name: data.metadata[name] for name in ("habit", "formula", "weights_are") if name in data.metadata}
+    )
 
 
 def _truth(data: Demonstrations, space: PolicySpace) -> list[str] | None:
@@ -182,7 +212,8 @@ def _warnings(
     settings: dict[str, Any],
 ) -> list[str]:
     diverging = likelihood.diverging
-    warnings = [str(warning) for warning in data.metadata.get("warnings", ())]
+    told = [data.metadata.get(word) for word in ("warnings", "cautions")]  # of reading the data, of recording them
+    warnings = [str(warning) for listed in told if isinstance(listed, list | tuple) for warning in listed]
     warnings += [str(dependence) for dependence in related]
     if settings["test"] != "lean" or not space.num_parameters:  # fits by which nothing was decided need no remarks
         warnings += likelihood.remarks()
@@ -225,7 +256,7 @@ def _piled_up(data: Demonstrations) -> list[str]:
     for name, column in zip(data.action_names, data.actions.T, strict=True):
         for bound, where in ((column.min(), "smallest"), (column.max(), "largest")):
             share = float((column == bound).mean())
-            if share > 0.05 and len(np.unique(column)) > 10:
+            if len(column) >= FEWEST_CLIPPED and share > 0.05 and len(np.unique(column)) > 10:
                 found.append(
                     f"{share:.0%} of '{name}' equal its {where} value {bound:g}: actions that are clipped at a bound break "
                     "the Gaussian likelihood; log them before they are clipped."

@@ -43,6 +43,11 @@ class AssumptionLean(SupportTest):
                 "the test 'lean' asks whether a feature is used at all, found fixed values other than zero: leave them out, "
                 "or use another test."
             )
+        if data.metadata.get("terms_share_columns"):
+            raise InputError(
+                "the test 'lean' asks whether a column is used in any form, found several terms of one column: "
+                "leave the formula out, or use another test."
+            )
         self.space = space
         self._numbers = [number for number, inside in columns.items() if inside]
         self._index = {number: position for position, number in enumerate(self._numbers)}

@@ -43,7 +43,10 @@ class SupportTest(ABC):
     statistic_name: str  # what the number beside the p-value is
     space: PolicySpace
     law: ReferenceLaw = EvidenceLaw()
-    assumes: tuple[str, ...] = ("form", "noise", "independent rows", "no feedback")  # what its promise rests on
+    assumes: tuple[str, ...] = (
+        "form", "noise", "independent rows", "no feedback", "rows are their own subjects", "weights are counts",
+    )  # fmt: skip
+    """What its promise rests on."""
     simultaneous = False  # whether all true H_I keep the level together, so that no correction is due
     monotone = True  # whether the evidence against H_I only grows as I shrinks
     most_searched = 12  # groups whose supports are searched exhaustively

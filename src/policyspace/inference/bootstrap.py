@@ -18,6 +18,7 @@ from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
 from policyspace.policies.base import Policy
 from policyspace.policies.groups import Support
+from policyspace.progress import say_progress
 
 FEWEST = 19
 """Simulated data sets before any verdict."""
@@ -73,6 +74,7 @@ class Bootstrap(SupportTest):
         enough = int(np.ceil(self._level * (self._most + 1))) + 1  # so many exceedances, and p is above the level
         drawn: list[float] = []
         while len(drawn) < self._most:
+            say_progress(f"hypothesis {len(self._known) + 1}: simulating data sets", len(drawn), self._most)
             size = min(FEWEST + 1 - len(drawn) if len(drawn) < FEWEST else 10, self._most - len(drawn))
             drawn += self._simulate(support, policy, len(drawn), size)
             exceeding = int(np.sum(np.array(drawn) >= observed))

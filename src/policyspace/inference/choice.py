@@ -16,10 +16,11 @@ from policyspace.inference.eprocess import EProcess
 from policyspace.inference.lean.dependence import Unitwise
 from policyspace.inference.mixture import Mixture
 from policyspace.inference.model_check import ModelCheck
+from policyspace.inference.robust import RobustWald
 from policyspace.inference.universal import Universal
 from policyspace.inference.wilks import WilksTest
 
-TestName = Literal["auto", "wilks", "firth", "lean", "bootstrap", "universal", "eprocess", "mixture"]
+TestName = Literal["auto", "wilks", "firth", "lean", "robust", "bootstrap", "universal", "eprocess", "mixture"]
 
 DEPENDENCE = get_args(Unitwise)
 """What the test 'lean' may take as independent of each other: what it finds, rows, or episodes and subjects."""
@@ -40,6 +41,7 @@ TESTS: dict[str, Callable[[Any, Demonstrations, Settings], SupportTest]] = {
     "lean": lambda likelihood, data, told: AssumptionLean(
         likelihood.space, data, told.level, told.seed, told.dependence
     ),
+    "robust": lambda likelihood, data, told: RobustWald(likelihood, data),
     "bootstrap": lambda likelihood, data, told: Bootstrap(likelihood, data, told.level, told.seed),
     "universal": lambda likelihood, data, told: Universal(likelihood, data, told.level, told.seed),
     "eprocess": lambda likelihood, data, told: EProcess(likelihood, data, told.level, told.seed),
@@ -69,6 +71,7 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
         return "lean", "no policy model is assumed"
     space = likelihood.space
     about_features = space.group_columns() is not None and data.weights is None and not space.fixed.any()
+    about_features = about_features and not data.metadata.get("terms_share_columns")
     if likelihood.design is None and about_features:
         return "lean", "the weights of a network have no χ² law, and whether an input is used can be asked without them"
     if likelihood.design is None and not likelihood.identifiable:
@@ -79,6 +82,13 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
         )
     if data.subjects is not None and about_features:
         return "lean", "rows of one subject belong together, and this test takes subjects as its units"
+    if (
+        (data.subjects is not None or data.sampling_weights)
+        and likelihood.identifiable
+        and not likelihood.full.separated
+    ):
+        what = "rows have sampling weights" if data.sampling_weights else "rows of one subject belong together"
+        return "robust", f"{what}, for which its variance makes up"
     few = likelihood.total_weight < FEW * likelihood.space.num_parameters
     if data.discrete and likelihood.identifiable and likelihood.design is not None:
         if likelihood.full.separated:

@@ -5,6 +5,8 @@ from typing import Literal
 
 import numpy as np
 
+from policyspace.errors import InputError
+
 Correction = Literal["holm", "bonferroni", "bh"]
 
 
@@ -40,3 +42,9 @@ def _back(stepped: np.ndarray, order: np.ndarray) -> np.ndarray:
     adjusted = np.empty_like(stepped)
     adjusted[order] = stepped
     return adjusted
+
+
+def check_share(value: float, what: str) -> None:
+    """A probability strictly between 0 and 1."""
+    if not (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1):
+        raise InputError(f"{what} must lie between 0 and 1, found {value!r}.")

@@ -15,6 +15,8 @@ from policyspace.inference.base import SupportTest, e_value
 from policyspace.inference.glr import Test
 from policyspace.policies.base import Policy, PolicySpace
 from policyspace.policies.groups import Support
+from policyspace.printable import printable
+from policyspace.progress import counted
 
 BLOCK = 50
 """Rows that count as an episode where the data name none."""
@@ -104,7 +106,8 @@ class Standing:
 
     def __str__(self) -> str:
         cells = [
-            f"{u.group} {'controlled' if u.state == 'controlled' else f'E = {np.exp(u.log_e):.2g}'}" for u in self.units
+            f"{printable(u.group)} {'controlled' if u.state == 'controlled' else f'E = {np.exp(u.log_e):.2g}'}"
+            for u in self.units
         ]
         return f"episode {self.num_episodes}, {self.num_pairs} pairs: " + ", ".join(cells)
 
@@ -116,11 +119,11 @@ class Follower:
         self.space, self.significance = space, significance
         self._bettor = Bettor(space)
         self._highest = dict.fromkeys(space.tested, -np.inf)
-        self._num_episodes = 0
+        self.num_episodes = 0
 
-    def tell(self, episode: Episode, look: bool = True) -> Standing:
-        """Take in one episode and, if asked to, test every group that is still open."""
-        self._num_episodes += 1
+    def tell(self, episode: Episode, look: bool = True, late: bool = False) -> Standing:
+        """Take in one episode, or `late` rows of an earlier one, and, if asked to, test every group that is still open."""
+        self.num_episodes += not late
         self._bettor.tell(episode)
         now = dict(self._highest)
         open_ = [g for g in self.space.tested if self._highest[g] < self._threshold]
@@ -137,7 +140,7 @@ class Follower:
             )
             for g in self.space.tested
         ]
-        return Standing(self._num_episodes, self._bettor.num_rows, units)
+        return Standing(self.num_episodes, self._bettor.num_rows, units)
 
     @property
     def _threshold(self) -> float:
@@ -155,7 +158,7 @@ class EProcess(SupportTest):
     def __init__(self, likelihood: Likelihood, data: Demonstrations, level: float = 0.05, seed: int = 0) -> None:
         self.space, self.likelihood = likelihood.space, likelihood
         self._bettor = Bettor(self.space)
-        for episode in episodes_of(data.without_weights("the e-process")):
+        for episode in counted(list(episodes_of(data.without_weights("the e-process"))), "betting on episodes"):
             self._bettor.tell(episode)
         if not self._bettor.bet_on:
             raise InputError(

@@ -9,6 +9,7 @@ from policyspace.fits.law import ReferenceLaw
 from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
 from policyspace.policies.groups import Support
+from policyspace.progress import say_progress
 
 
 @dataclass
@@ -95,6 +96,7 @@ class Lattice:
             todo = np.flatnonzero(unknown & wanted)
             if not len(todo):
                 return accepted
+            say_progress("searching supports", len(unknown) - int(unknown.sum()), len(unknown))
             order = np.lexsort((todo, np.where(holds[todo], size[todo], -size[todo])))
             rejects = [m for m in todo[order] if not holds[m]][: self.test.batch]
             accepts = [m for m in todo[order] if holds[m]][: self.test.batch]

@@ -10,9 +10,10 @@ from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.fits.base import Likelihood
 from policyspace.inference.lean.nuisance import choose_family
-from policyspace.inference.lean.rows import checked_rows
+from policyspace.inference.lean.rows import checked_rows, sample_of_episodes
 from policyspace.inference.residual_tests import clustered_p, lag_correlation, lag_p, pairs, smallest_p
 from policyspace.policies.base import PolicySpace
+from policyspace.progress import say_progress
 
 NAMES = ("independent rows", "form", "noise")
 
@@ -37,6 +38,9 @@ FEWEST_ROWS = 8
 """Rows a parameter of a linear policy below which its residuals are made by the fit more than by the agent."""
 
 
+MOST_LAGS = 4
+"""Last actions that are tried as an explanation of rows that depend on each other."""
+
 FORGETS = 10.0
 """An input that forgets its past fewer times than this in an episode counts as drifting."""
 
@@ -59,6 +63,7 @@ class Residuals:
     dispersion: float  # mean square of the values: 1 where the assumed noise is right
     noise_is_given: bool
     discrete: bool
+    actions: np.ndarray  # [n, k], those that were taken
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,10 @@ class ModelCheck:
 
 def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
-    rows = _sampled(data)
+    if data.weights is not None:
+        return unchecked("rows that stand for several have no order and no chance of their own")
+    say_progress("checking what the policy assumes")
+    rows = sample_of_episodes(data.episodes, data.num_pairs, MOST_ROWS)
     left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
     if left is None:
         if likelihood.full.separated:
@@ -115,16 +123,6 @@ def _parameters_of_an_action(likelihood: Likelihood) -> float:
 def unchecked(why: str) -> ModelCheck:
     """Nothing was looked at, for this reason."""
     return ModelCheck([Assumption(name, None, None, f"not checked: {why}") for name in NAMES])
-
-
-def _sampled(data: Demonstrations) -> np.ndarray:
-    if data.num_pairs <= MOST_ROWS:
-        return np.arange(data.num_pairs)
-    if data.episodes is None or not data.num_episodes or data.num_episodes < 10:
-        return np.arange(MOST_ROWS)
-    step = int(np.ceil(data.num_pairs / MOST_ROWS))
-    rows = np.flatnonzero(data.episodes % step == 0)
-    return rows if len(rows) else np.arange(MOST_ROWS)
 
 
 def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -> Residuals | None:
@@ -149,7 +147,7 @@ def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -
     clusters = data.episodes if data.subjects is None else data.subjects
     return Residuals(
         _standardised(features)[order], _standardised(expected)[order], values[order], episodes[order],
-        None if clusters is None else clusters[rows][order], dispersion, given, data.discrete,
+        None if clusters is None else clusters[rows][order], dispersion, given, data.discrete, seen[order],
     )  # fmt: skip
 
 
@@ -218,8 +216,21 @@ def _independence(left: Residuals, of: str) -> Assumption:
         seen = f"what is left of neighbouring rows correlates {lag:.2f}"
         if abs(lag) < VISIBLE:
             seen = "what is left of rows that belong together is too alike"
-        words = f"rows are not independent decisions: {seen} (p = {max(p, 1e-99):.1e}){of}"
+        words = f"rows are not independent decisions: {seen} (p = {max(p, 1e-99):.1e}){of}{_habit(left)}"
     return Assumption("independent rows", held, p, words)
+
+
+def _habit(left: Residuals) -> str:
+    """How many of the agent's last actions explain what neighbouring rows have in common, where a few do."""
+    for lags in range(1, MOST_LAGS + 1):
+        rows = np.flatnonzero(left.episodes[lags:] == left.episodes[:-lags]) + lags
+        past = np.hstack([np.ones((len(rows), 1)), *(left.actions[rows - lag] for lag in range(1, lags + 1))])
+        if len(rows) < 20 + past.shape[1]:
+            return ""
+        rest = left.values[rows] - past @ np.linalg.lstsq(past, left.values[rows], rcond=None)[0]
+        if lag_p(rest, left.episodes[rows]) > DEPENDENCE_LEVEL:
+            return f"; --lags {lags} would take the agent's own last actions into account"
+    return ""
 
 
 def _fed_back(left: Residuals) -> frozenset[int]:

@@ -10,6 +10,7 @@ from policyspace.inference.corrections import CORRECTIONS, Correction
 from policyspace.inference.glr import Test
 from policyspace.inference.lattice import Lattice, minimal, without_sufficient_child
 from policyspace.policies.groups import Support
+from policyspace.progress import say_progress
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ def one_at_a_time(test: SupportTest, significance: float, correction: Correction
     p_values = np.array([one.p_value for one in tests.values()])
     corrected = p_values if test.simultaneous else CORRECTIONS[correction](p_values)
     adjusted = dict(zip(tests, corrected.tolist(), strict=True))
+    # Who uses an interaction uses what it is made of: the one hypothesis implies the other.
+    adjusted = {
+        g: min(p, *(adjusted[i] for i in test.space.interactions.get(g, ()) if i in adjusted), 1.0)
+        for g, p in adjusted.items()
+    }
     selected = frozenset(g for g in tests if adjusted[g] <= significance)
     return Verdicts([selected], tests, adjusted, True)
 
@@ -75,7 +81,8 @@ def all_supports(test: SupportTest, significance: float, paper_rule: bool = Fals
 def _one_group_out(test: SupportTest) -> dict[int, Test]:
     """The test with one group out and all others in, for every tested group."""
     groups = test.space.tested
-    return dict(zip(groups, test.test_many([test.space.everything - {g} for g in groups]), strict=True))
+    say_progress("testing groups")
+    return dict(zip(groups, test.test_many([test.space.without(g) for g in groups]), strict=True))
 
 
 def _criticals(law: ReferenceLaw, level: float, degrees: np.ndarray) -> np.ndarray:

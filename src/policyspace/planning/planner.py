@@ -1,7 +1,6 @@
 """How many more pairs or episodes? The power of every test from a pilot, with the pilot's own uncertainty."""
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
@@ -15,14 +14,15 @@ from policyspace.fits.fisher import dependences, inverse_of, worst_variance
 from policyspace.fits.law import ChiSquare, NoncentralLaw, WilksLambda
 from policyspace.identification import Source, bound
 from policyspace.inference.glr import Test
+from policyspace.inference.intervals import Interval, profile_intervals
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
-from policyspace.planning.intervals import Interval, profile_intervals
 from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
 from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
 from policyspace.policies.groups import Group
-from policyspace.table import Table
+from policyspace.shown import Shown, remembering_its_call
+from policyspace.table import Table, page_of_text
 
 TESTS = ("wilks", "universal", "eprocess")
 
@@ -54,7 +54,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """The plan for every tested group, and all that it rests on."""
 
     groups: list[GroupPlan]
@@ -69,6 +69,7 @@ class Plan:
     procedure: Procedure
     given_effect: float | None
     warnings: list[str]
+    made_by: str = ""  # the call or the command that makes it again
 
     @property
     def sentence(self) -> str:
@@ -88,11 +89,11 @@ class Plan:
         return plan_notes(self)
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(), "", *self.notes()])
+        return page_of_text(self.sentence, self.table().text(), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""
-        plain = {name: value for name, value in vars(self).items() if name != "procedure"}
+        plain = {name: value for name, value in vars(self).items() if name not in ("procedure", "made_by")}
         plain["groups"] = [asdict(group) for group in self.groups]
         plain["intervals"] = [asdict(interval) | {"bound": interval.bound} for interval in self.intervals]
         return {"answer": self.sentence, **{name: as_number(value) for name, value in plain.items()}}
@@ -117,10 +118,11 @@ class Aim:
             check_share(getattr(self, name), f"the {name}")
         if self.power <= self.significance:
             raise InputError(f"the power must exceed the significance {self.significance:g}, found {self.power:g}.")
-        if self.effect is not None and not (math.isfinite(self.effect) and self.effect > 0):
-            raise InputError(f"the effect must be a positive number, found {self.effect:g}.")
+        if self.effect is not None and not 1e-100 < self.effect < 1e100:
+            raise InputError(f"the effect must be a positive number within 1e±100, found {self.effect:g}.")
 
 
+@remembering_its_call
 @one_vocabulary
 def plan(
     data: Any,

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from policyspace.errors import InputError
 from policyspace.fits.law import NoncentralLaw
+from policyspace.inference.corrections import check_share as check_share
 from policyspace.planning.procedures import Procedure, Universal
 
 MOST_PAIRS = 1e15
@@ -63,9 +63,3 @@ def smallest(holds: Callable[[float], bool], low: float, most: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
-
-
-def check_share(value: float, what: str) -> None:
-    """A probability strictly between 0 and 1."""
-    if not (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1):
-        raise InputError(f"{what} must lie between 0 and 1, found {value!r}.")

@@ -7,10 +7,12 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linear_groups, whole_columns
@@ -18,7 +20,7 @@ from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linea
 Array = Any  # a NumPy or a JAX array
 Key = Any  # a JAX key or a numpy.random.Generator
 
-RECORDED = ("hidden", "activation", "covariance", "intercept")
+RECORDED = ("hidden", "activation", "covariance", "intercept", "attributes", "available", "specific")
 """What a simulated file records about the policy of its agent."""
 
 
@@ -35,8 +37,10 @@ class PolicySpace(ABC):
     fixed: np.ndarray  # [d], what a parameter is worth when the agent does not control it
     feature_names: tuple[str, ...]  # without the intercept
     action_names: tuple[str, ...]  # labels, or the components of a continuous action
+    interactions: Mapping[int, Support] = MappingProxyType({})  # the groups that hold a group and go with it
     _said: Mapping[str, Any] | None = None  # about a space that waits for its data
     _missing: str | None = None  # why some attributes are not there yet
+    choices: Choices | None = None  # which columns of a table are attributes of alternatives, where that was said
 
     if not TYPE_CHECKING:  # types are checked as if every attribute were there
 
@@ -81,6 +85,13 @@ class PolicySpace(ABC):
         """The same space, with its covariance as estimated where it must be known and is not."""
         return self
 
+    def acting(self, theta: np.ndarray, data: Demonstrations | str = "nothing was seen") -> "PolicySpace":
+        """The same space able to draw actions: an unknown covariance is what θ leaves in the data, one without data."""
+        return self
+
+    guess: bool = (
+        False  # whether the agent may well be outside of the space: then data are checked before they are tested
+    )
     linear: bool = False  # whether θ are weights of the features, which data determine one by one
     many_peaks: bool = False  # whether the likelihood has many: then λ has no χ² law, and a fit takes seconds
 
@@ -152,6 +163,28 @@ class PolicySpace(ABC):
         declared = set(names)
         space = copy.copy(self)
         space.groups = tuple(replace(g, always=g.always or g.name in declared) for g in self.groups)
+        return space
+
+    def with_interactions(self, interactions: Mapping[str, Sequence[str]]) -> Self:
+        """The same space, in which a group is tested together with the interactions that it is part of (marginality)."""
+        number = {group.name: g for g, group in enumerate(self.groups)}
+        known = {
+            number[name]: frozenset(number[other] for other in others if other in number)
+            for name, others in interactions.items()
+            if name in number
+        }
+        space = copy.copy(self)
+        space.interactions = {g: others for g, others in known.items() if others}
+        return space
+
+    def without(self, group: int) -> Support:
+        """The support of the hypothesis that a group is not used: its interactions are not used either."""
+        return self.everything - {group} - self.interactions.get(group, frozenset())
+
+    def as_guess(self) -> Self:
+        """The same space as a guess: nobody knows that the agent is one of it."""
+        space = copy.copy(self)
+        space.guess = True
         return space
 
     def smaller(self, features: Sequence[str], actions: Sequence[str], always: Sequence[str]) -> "PolicySpace | None":

@@ -1,5 +1,6 @@
 """The Gaussian linear policy a ~ N(weights·φ(s), Σ) (Table 1, first row)."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal, final
 
@@ -51,6 +52,17 @@ class GaussianLinear(ExponentialFamily):
     def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """weights·φ(s)."""
         return np.asarray(self.natural(theta, features))
+
+    def acting(self, theta: np.ndarray, data: Demonstrations | str = "nothing was seen") -> "GaussianLinear":
+        """The same space with the covariance that θ leaves in the data, or one without data, if it has none."""
+        if not self.estimated:
+            return self
+        space = copy.copy(self)
+        found = np.eye(len(self.row_names)) if isinstance(data, str) else self.noise_covariance(theta, data)
+        # Actions that the features explain exactly leave no noise: there is always a little.
+        space.covariance = found + (1e-9 * np.trace(found) + 1e-12) * np.eye(len(found))
+        space.precision, space.estimated = np.linalg.inv(space.covariance), False
+        return space
 
     def describe(self) -> dict[str, Any]:
         """Whether it has an intercept, and the covariance."""

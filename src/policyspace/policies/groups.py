@@ -1,11 +1,13 @@
 """Groups: the units that are tested, a partition of the parameters θ."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from policyspace.data.limits import check_limit
+from policyspace.data.vocabulary import names_of
 from policyspace.errors import InputError, nearest
 
 INTERCEPT = "intercept"
@@ -18,6 +20,9 @@ Groups = Literal["feature", "parameter"] | Mapping[str, Sequence[str]]
 
 Members = Mapping[str, list[int]]
 """Which parameters a name stands for."""
+
+LARGEST_FIXED = 1e60
+"""Of a fixed value, so that squares of what it is multiplied with do not overflow."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ def linear_groups(
     """
     _check_names(features, blocks)
     q = len(features) + intercept
+    check_limit("MAX_PARAMETERS", q * len(rows), "the parameters of a policy")
     scalars = {
         (f"{name}[{row}]" if len(rows) > 1 else name): a * q + j + intercept
         for j, name in enumerate(features)
@@ -54,15 +60,30 @@ def linear_groups(
     parameters = {name: [i] for name, i in scalars.items()}
     columns = {name: [a * q + j + intercept for a in range(len(rows))] for j, name in enumerate(features)}
     whole_blocks = {name: [i for feature in inside for i in columns[feature]] for name, inside in blocks.items()}
-    members = parameters | columns | whole_blocks
     in_block = {name for inside in blocks.values() for name in inside}
     by_feature = {name: inside for name, inside in columns.items() if name not in in_block} | whole_blocks
-    partition = _partition(groups, members, parameters, by_feature)
-    # In the order of the features, whatever way the groups were given.
-    partition = dict(sorted(partition.items(), key=lambda item: min(i % q for i in item[1])))
+    members = parameters | columns | whole_blocks
+    tested = tested_groups(groups, always, members, parameters, by_feature, lambda i: i % q)
+    constants = [Group(INTERCEPT, tuple(a * q for a in range(len(rows))), always=True)] if intercept else []
+    return (*constants, *tested), fixed_values(fixed, members, tested, q * len(rows))
 
-    free = set(_resolve(list(always), members | partition, "always"))
-    resolved = [Group(INTERCEPT, tuple(a * q for a in range(len(rows))), always=True)] if intercept else []
+
+def tested_groups(
+    groups: Groups,
+    always: Sequence[str],
+    members: Members,
+    parameters: Members,
+    by_feature: Members,
+    place: Callable[[int], int],
+) -> list[Group]:
+    """The groups beside the intercept, by `place` of their first parameter, whatever way they were given.
+
+    `members` says which parameters any name stands for, `parameters` and `by_feature` are the two usual partitions.
+    """
+    partition = _partition(groups, members, parameters, by_feature)
+    partition = dict(sorted(partition.items(), key=lambda item: min(map(place, item[1]))))
+    free = set(_resolve(list(always), dict(members) | partition, "always"))
+    resolved = []
     for name, indices in partition.items():
         declared = free.intersection(indices)
         if declared and len(declared) < len(indices):
@@ -70,7 +91,7 @@ def linear_groups(
                 f"group '{name}' is declared always controlled in part only: declare all of it, or split it."
             )
         resolved.append(Group(name, tuple(sorted(indices)), always=bool(declared)))
-    return tuple(resolved), _fixed_values(fixed, members | partition, q * len(rows))
+    return resolved
 
 
 def _partition(groups: Groups, members: Members, parameters: Members, by_feature: Members) -> dict[str, list[int]]:
@@ -91,7 +112,7 @@ def _partition(groups: Groups, members: Members, parameters: Members, by_feature
             raise InputError(f"a group is named '{INTERCEPT}', the name of the constant: rename it.")
         if isinstance(inside, str):
             raise InputError(f"group '{name}' must be a list of names, found the text '{inside}'.")
-        partition[name] = _resolve(inside, members, f"group '{name}'")
+        partition[name] = _resolve(names_of(inside, f"group '{name}'"), members, f"group '{name}'")
     _check_disjoint(partition)
     taken = {i for indices in partition.values() for i in indices}
     for name, indices in by_feature.items():
@@ -146,13 +167,17 @@ def _check_disjoint(partition: Members) -> None:
             owner[i] = name
 
 
-def _fixed_values(fixed: Any, members: Members, size: int) -> np.ndarray:
+def fixed_values(fixed: Any, members: Members, groups: Sequence[Group], size: int) -> np.ndarray:
+    """What every parameter is worth when it is not controlled [d], by the names of parameters, features or groups."""
+    members = dict(members) | {group.name: list(group.indices) for group in groups}
     values = np.zeros(size)
     if isinstance(fixed, Mapping):
         for name, value in fixed.items():
             values[_resolve([name], members, "fixed")] = _number(value, f"the fixed value of '{name}'")
+    elif isinstance(fixed, float) and np.isfinite(fixed):
+        values[:] = fixed
     else:
-        given = np.asarray(fixed, dtype=np.float64)
+        given = np.array([_number(value, "a fixed value") for value in np.ravel(np.asarray(fixed, dtype=object))])
         if given.size not in (1, size):
             raise InputError(
                 f"fixed must be one number, a table of names or {size} numbers, found {given.size} of them."
@@ -160,6 +185,8 @@ def _fixed_values(fixed: Any, members: Members, size: int) -> np.ndarray:
         values[:] = given.ravel()
     if not np.isfinite(values).all():
         raise InputError("fixed values must be finite numbers, found NaN or infinity: correct them.")
+    if np.abs(values).max(initial=0.0) > LARGEST_FIXED:
+        raise InputError(f"fixed values must be at most {LARGEST_FIXED:g} in size, found a larger one: correct it.")
     return values
 
 

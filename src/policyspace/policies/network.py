@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
+from policyspace.data.limits import check_limit
 from policyspace.errors import InputError
 from policyspace.policies.base import Array, Key, PolicySpace
 from policyspace.policies.boltzmann import choices, choose
@@ -54,6 +55,8 @@ class Network(PolicySpace):
         if self.activation not in ("tanh", "relu"):
             raise InputError(f"the activation must be 'tanh' or 'relu', found {activation!r}.")
         self.sizes = (len(self.feature_names), *self.hidden, len(self.row_names))
+        size = sum((inputs + 1) * outputs for inputs, outputs in zip(self.sizes[:-1], self.sizes[1:], strict=True))
+        check_limit("MAX_PARAMETERS", size, "the weights of a network")
         groups = "input" if groups is None else groups
         self.groups, self.fixed = _network_groups(self, groups, tuple(always), fixed, blocks or {})
 

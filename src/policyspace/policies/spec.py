@@ -5,21 +5,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Union, final
 
+from policyspace.data.alternatives import Choices
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.vocabulary import names_of
 from policyspace.errors import InputError, nearest
 from policyspace.policies.any_policy import AnyPolicy
 from policyspace.policies.base import PolicySpace, recorded_policy
 from policyspace.policies.boltzmann import BoltzmannLinear
+from policyspace.policies.choice_linear import ChoiceLinear
 from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.network import Activation, BoltzmannNetwork, GaussianNetwork, NetworkGroups
 
-PolicyName = Literal["gaussian", "boltzmann", "network", "any"]
+PolicyName = Literal["gaussian", "boltzmann", "network", "choice", "any"]
 Policy = Union[PolicyName, PolicySpace, "PolicySpec", None]
 
 POLICIES: dict[str, tuple[type[PolicySpace], ...]] = {
     "gaussian": (GaussianLinear,),
     "boltzmann": (BoltzmannLinear,),
     "network": (GaussianNetwork, BoltzmannNetwork),
+    "choice": (ChoiceLinear,),
     "any": (AnyPolicy,),
 }
 """The policies that have a name, each with its spaces for continuous and for discrete actions; 'any' is no model."""
@@ -55,6 +59,7 @@ class PolicySpec:
 
     def __post_init__(self) -> None:
         policy = self.policy
+        object.__setattr__(self, "always", names_of(self.always, "always="))
         if isinstance(policy, PolicySpace | PolicySpec):
             if self.said:
                 kind, word = type(policy).__name__, next(iter(self.said))
@@ -62,7 +67,7 @@ class PolicySpec:
                     f"the policy is a {kind}, which says all about itself, found {word}= beside it: say it inside, as in "
                     f"{kind}({word}=…), or leave it out."
                 )
-        elif policy is not None and policy not in POLICIES:
+        elif policy is not None and not (isinstance(policy, str) and policy in POLICIES):
             names = ", ".join(f"'{name}'" for name in POLICIES)
             close = nearest(policy, POLICIES) if isinstance(policy, str) else "give one of these."
             raise InputError(f"the policy must be one of {names} or a PolicySpace, found {policy!r}: {close}")
@@ -81,14 +86,20 @@ class PolicySpec:
         kinds = POLICIES[self.policy] if self.policy else ()
         return kinds[0].discrete if len(kinds) == 1 else None
 
+    @property
+    def choices(self) -> Choices | None:
+        """Which columns of a table are attributes of alternatives, where that was said."""
+        return self.policy.choices if isinstance(self.policy, PolicySpace | PolicySpec) else None
+
     def bind(self, data: Demonstrations) -> PolicySpace:
         """The space over the features and actions of the data."""
         if isinstance(self.policy, PolicySpace | PolicySpec):
             return self.policy.bind(data)
         name: str | None = self.policy
         if name is None:
-            network = str(recorded_policy(data).get("family", "")).endswith("network")
-            name = "network" if network else "boltzmann" if data.discrete else "gaussian"
+            family = str(recorded_policy(data).get("family", ""))
+            name = "network" if family.endswith("network") else "boltzmann" if data.discrete else "gaussian"
+            name = "choice" if family == "choice" else name
         kind: Callable[..., PolicySpace] = next(
             (k for k in POLICIES[name] if k.discrete == data.discrete), POLICIES[name][0]
         )

@@ -99,7 +99,7 @@ def _lanes(axes: "Axes", units: Sequence[str], rounds: Sequence[Round], truth: S
                 selected, i, "X" if false else "o", color=GOAL if false else GREEN, ms=9, mec="white", mew=1.2, zorder=3
             )
     labels = [unit if truth is None or unit not in truth else f"{unit} ✓" for unit in units]
-    axes.set_yticks(range(len(units)), labels, fontsize=9, color=INK, parse_math=False)
+    axes.set_yticks(range(len(units)), labels, fontsize=9, color=INK)
     axes.set_ylim(len(units) - 0.4, -0.6)
     axes.set_xlim(0.5, len(rounds) + 0.5)
     axes.set_xticks(range(1, len(rounds) + 1))

@@ -1,24 +1,25 @@
-"""The page of results: every claim beside what was found, in one file that needs nothing else.
-
-The same numbers and figures give the same bytes: no dates, no random identifiers.
-"""
+"""The page of results: every claim beside what was found."""
 
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
-from policyspace.data.whole_file import replacing
+from policyspace.errors import InputError
+from policyspace.printable import escaped
+from policyspace.report import page
 from policyspace.report.inline_svg import inline_svg
-from policyspace.report.style import FAINT, INK, QUIET
 from policyspace.table import Table
 
-MARKS = {"holds": "✓", "holds partly": "◐", "does not hold": "✗", "our own": "◇"}
-"""Shown beside the words, so that no verdict is said by colour alone."""
+MARKS = {
+    "holds": ("good", "✓"),
+    "holds partly": ("fair", "◐"),
+    "does not hold": ("bad", "✗"),
+    "our own": ("plain", "◇"),
+}
+"""Colours, and what is shown beside the words, so that no verdict is said by colour alone."""
 
 PLURALS = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
 """The verdicts on claims of the paper, as they are said of several."""
@@ -40,35 +41,30 @@ def write_page(folder: Path, files: PageFiles, other: PageFiles, order: tuple[st
     results = json.loads((folder / files.numbers).read_text(encoding="utf-8"))
     published = files.page != "index.html"
     link = other.page if (folder / other.numbers).exists() else None
-    text = "\n".join(_page(results, folder / files.figures, order, published, link)) + "\n"
-    with replacing(folder / files.page) as out:
-        out.write(text.encode())
-
-
-def _page(
-    results: dict[str, Any], figures: Path, order: tuple[str, ...], published: bool, link: str | None
-) -> Iterator[str]:
-    experiments: dict[str, Any] = results["experiments"]
     title = (
         "The paper's experiments, by the paper's own settings" if published else "The paper's experiments, run again"
     )
-    yield "<!DOCTYPE html>"
-    yield '<html lang="en"><head><meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield '<link rel="icon" href="data:,">'  # without it a browser asks the network for one
-    yield f"<title>policyspace: {escape(title)}</title>"
-    yield f"<style>\n:root {{ --ink: {INK}; --soft: {QUIET}; --line: {FAINT}; }}"
-    yield f"{package_files('policyspace.report').joinpath('results_page.css').read_text('utf-8')}</style>"
-    yield "</head><body><main>"
-    yield f'<header><p class="over">policyspace {escape(results["version"])}</p><h1>{escape(title)}</h1>'
-    yield f'<p class="lead">{_lead(experiments, published)}</p>{_other(link, published)}</header>'
+    try:
+        body = list(_body(title, results, folder / files.figures, order, published, link))
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        raise InputError(
+            f"{folder / files.numbers}: is not a file of results ({error}): delete it; the records remake it in seconds."
+        ) from error
+    page.write_page(folder / files.page, title, body)
+
+
+def _body(
+    title: str, results: dict[str, Any], figures: Path, order: tuple[str, ...], published: bool, link: str | None
+) -> Iterator[str]:
+    experiments: dict[str, Any] = results["experiments"]
+    yield page.header(title, _lead(experiments, published), version=results["version"])
+    yield _other(link, published)
     yield from _banner(experiments, order)
     yield from _summary(experiments)
     yield from _how_to_read()
     for name, experiment in experiments.items():
         yield from _experiment(name, experiment, figures)
-    yield "<footer><p>Made by <code>policyspace reproduce</code> from its records: the same records give the same page.</p>"
-    yield "</footer></main></body></html>"
+    yield page.footer("Made by policyspace reproduce from its records: the same records give the same page.")
 
 
 def _lead(experiments: dict[str, Any], published: bool) -> str:
@@ -99,17 +95,18 @@ def _banner(experiments: dict[str, Any], order: tuple[str, ...]) -> Iterator[str
     absent = [name for name in order if name not in experiments]
     notes = []
     if quick:
-        which = "" if len(quick) == len(experiments) else f": {', '.join(quick)}"
+        which = "" if len(quick) == len(experiments) else f": {escaped(', '.join(quick))}"
         notes.append(
             f"<strong>A miniature{which}.</strong> A quick look (<code>--quick</code>) at every figure, from few points and "
             "few runs. Its verdicts are no evidence; the same command without <code>--quick</code> gives that."
         )
     if fewer:
-        notes.append(f"<strong>Not the paper's number of runs</strong> (<code>--runs</code>): {', '.join(fewer)}.")
+        notes.append(
+            f"<strong>Not the paper's number of runs</strong> (<code>--runs</code>): {escaped(', '.join(fewer))}."
+        )
     if absent:
         notes.append(f"<strong>Not here yet:</strong> {', '.join(absent)}.")
-    if notes:
-        yield '<aside class="banner" role="note">' + "".join(f"<p>{note}</p>" for note in notes) + "</aside>"
+    yield from page.banner(notes)
 
 
 def _summary(experiments: dict[str, Any]) -> Iterator[str]:
@@ -119,9 +116,10 @@ def _summary(experiments: dict[str, Any]) -> Iterator[str]:
     yield '<div class="sideways"><table class="summary">'
     yield '<thead><tr><th scope="col">What is looked at</th><th scope="col">Verdict</th></tr></thead>'
     for name, experiment in experiments.items():
-        yield f'<tbody><tr><th scope="rowgroup" colspan="2"><a href="#{name}">{escape(experiment["title"])}</a></th></tr>'
+        link = f'<a href="#{escaped(name)}">{escaped(experiment["title"])}</a>'
+        yield f'<tbody><tr><th scope="rowgroup" colspan="2">{link}</th></tr>'
         for panel in experiment["panels"]:
-            link = f'<a href="#{_anchor(panel)}">{escape(panel["title"])}</a>'
+            link = f'<a href="#{_anchor(panel)}">{escaped(panel["title"])}</a>'
             yield f"<tr><td>{link}</td><td>{_badge(panel['verdict'])}</td></tr>"
         yield "</tbody>"
     yield "</table></div></nav>"
@@ -145,7 +143,7 @@ def _how_to_read() -> Iterator[str]:
 
 def _experiment(name: str, experiment: dict[str, Any], figures: Path) -> Iterator[str]:
     small = ' <span class="small">miniature</span>' if experiment["quick"] else ""
-    yield f'<section class="experiment" id="{name}"><h2>{escape(experiment["title"])}{small}</h2>'
+    yield f'<section class="experiment" id="{escaped(name)}"><h2>{escaped(experiment["title"])}{small}</h2>'
     yield f'<dl class="facts">{_facts({**experiment, "whole": _whole(experiment)})}</dl>'
     for panel in experiment["panels"]:
         yield from _panel(panel, experiment["command"], figures)
@@ -184,49 +182,38 @@ def _facts(experiment: dict[str, Any]) -> str:
         "Authors' code, estimate": f"≈ {duration(3600 * hours)}" if hours and experiment["whole"] else None,
         "Version": ", ".join(experiment["versions"]),
     }
-    return "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v)
+    return "".join(f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in facts.items() if v)
 
 
 def _panel(panel: dict[str, Any], command: str, figures: Path) -> Iterator[str]:
     anchor = _anchor(panel)
     yield f'<article class="panel" id="{anchor}" aria-labelledby="{anchor}-title">'
-    yield f'<h3 id="{anchor}-title">{escape(panel["title"])}</h3>'
+    yield f'<h3 id="{anchor}-title">{escaped(panel["title"])}</h3>'
     asked = "Question" if panel["verdict"] == "our own" else "The paper"
-    yield f'<p class="claim"><span class="label">{asked}</span> {escape(panel["claim"])}</p>'
-    yield f'<p class="finding">{_badge(panel["verdict"])} {escape(panel["why"])}</p>'
+    yield f'<p class="claim"><span class="label">{asked}</span> {escaped(panel["claim"])}</p>'
+    yield f'<p class="finding">{_badge(panel["verdict"])} {escaped(panel["why"])}</p>'
     if panel["figure"]:
-        drawn = inline_svg((figures / f"{panel['name']}.svg").read_text("utf-8"), panel["name"], panel["title"])
-        yield f'<figure><div class="sideways" tabindex="0">{drawn}</div></figure>'
+        name = _name(panel)
+        drawn = inline_svg((figures / f"{name}.svg").read_text("utf-8"), name, panel["title"])
+        yield page.framed(drawn, panel["title"])
     if panel["rows"]:
-        table = Table(panel["columns"], panel["rows"])
-        numbers = table.html(f"{panel['title']}: the numbers", heading=_heading, cell=_unbroken)
-        yield f'<div class="sideways" tabindex="0">{numbers}</div>'
-    yield f'<p class="command"><span class="label">Remake it</span> <code>{escape(command)}</code></p></article>'
-
-
-def _unbroken(text: str) -> str:
-    """Numbers stay with their margins and intervals on one line; a long cell may break before a parenthesis."""
-    pieces = [text] if len(text) <= 16 else re.split(r" (?=\()", text)
-    return " ".join(_whole_line(piece) if len(piece) <= 24 else escape(piece) for piece in pieces)
-
-
-def _whole_line(text: str) -> str:
-    return f'<span class="line">{escape(text)}</span>'
-
-
-def _heading(text: str) -> str:
-    """A column's name may break between words, but not inside a parenthesis."""
-    pieces = re.split(r" (?=\()", text)
-    return " ".join(_whole_line(piece) if piece.startswith("(") else escape(piece) for piece in pieces)
+        yield page.table(Table(panel["columns"], panel["rows"]), f"{panel['title']}: the numbers")
+    yield f'<p class="command"><span class="label">Remake it</span> <code>{escaped(command)}</code></p></article>'
 
 
 def _anchor(panel: dict[str, Any]) -> str:
-    return f"panel-{panel['name']}"
+    return f"panel-{_name(panel)}"
+
+
+def _name(panel: dict[str, Any]) -> str:
+    """It names a file too: letters, digits and hyphens, and so no other folder."""
+    if not re.fullmatch(r"[\w-]+", panel["name"], re.ASCII):
+        raise ValueError(f"a panel is called {panel['name']!r}")
+    return str(panel["name"])
 
 
 def _badge(verdict: str) -> str:
-    kind = verdict.replace(" ", "-")
-    return f'<span class="badge {kind}"><span aria-hidden="true">{MARKS[verdict]}</span> {verdict}</span>'
+    return page.badge(*MARKS[verdict], verdict)
 
 
 def duration(seconds: float) -> str:

@@ -12,7 +12,7 @@ from policyspace.errors import InputError
 from policyspace.report.configuration_words import words
 from policyspace.report.omega_rounds import draw_omega
 from policyspace.report.rounds_picture import Story, most_telling
-from policyspace.report.style import AGENT, FAINT, GOAL, GREEN, INK, QUIET
+from policyspace.report.style import AGENT, FAINT, GOAL, GREEN, INK, QUIET, with_names_as_names
 
 CONFIGURED, IDENTIFIED, END = 1100, 1500, 4000
 """How long frames stay, in milliseconds."""
@@ -46,7 +46,7 @@ def _frame(story: Story, record: Round, identified: bool) -> np.ndarray:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure.set_dpi(100)
-    canvas = FigureCanvasAgg(figure)
+    canvas = FigureCanvasAgg(with_names_as_names(figure))
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()  # type: ignore[no-untyped-call]
 

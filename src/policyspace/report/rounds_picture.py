@@ -90,7 +90,7 @@ def draw_rounds(story: Story) -> "Figure":
         story.panel(configured, record.configuration, before, set(), alone)
         story.panel(identified, record.configuration, before - new, new, set())
         _caption(configured, f"{record.number + 1}  configuration", f"{record.num_episodes} episodes")
-        _caption(identified, "identification", f"{len(new)} newly selected, {len(record.undecided)} open")
+        _caption(identified, "identification", f"{len(new)} new, {len(record.undecided)} open")
         _arrow(configured)
     figure.text(0.025, 1 - 0.2 / height, _title(story), fontsize=14, fontweight="bold", color=INK, va="top")
     _legend(figure, story, len(shown))

@@ -1,11 +1,13 @@
 """The one style of all pictures: colours, letters, bare axes, and files that are the same bytes every time."""
 
+import re
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
+from policyspace.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,17 +25,29 @@ SERIES = (GREEN, "#1d4e89", AMBER, "#b23a48", "#6b4e9b", "#3a8fb7", "#7a6c5d", "
 AGENT, GOAL = "#1f5fa8", "#c8322b"
 """Of the agent and of its goal in pictures of a world."""
 
+PAPER = "#ffffff"
+DARK = {
+    PAPER: "#1a2129", INK: "#e6eaef", QUIET: "#aab5c0", GREY: "#77838f", FAINT: "#313b46", FAINTER: "#262f38",
+    GREEN: "#4cc393", BLUE: "#6cb0ea", RED: "#f0817a", AMBER: "#e0a82e", PURPLE: "#c39bdb", DARK_AMBER: "#e8b64f",
+    "#1d4e89": "#7fb0ea", "#b23a48": "#f08a94", "#6b4e9b": "#b79ae6", "#3a8fb7": "#62b8e0", "#7a6c5d": "#b9a994",
+    "#4f772d": "#93c46a", AGENT: "#6aa5ec", GOAL: "#f07e76",
+}  # fmt: skip
+"""What every colour is on a page that is read in the dark."""
+
 DASHED = (0, (4, 3))
 WIDTH = 7.2
 """Of a figure on a page, in inches."""
 FORMATS = ("png", "svg", "pdf")
+_POWER = r"[-−]?(?:[\d.]+\\times)?\d+\^\{[-−]?\d+\}"
+FORMULA = re.compile(rf"\$(?:{_POWER}|\\mathdefault\{{{_POWER}\}})\$")
+"""The only one in our pictures; any other dollar is a part of a name."""
 
 
 def new_figure(height: float, title: str = "", width: float = WIDTH) -> "Figure":
     """An empty figure, its title on the left."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    figure = Figure(figsize=(width, height), facecolor=PAPER, layout="constrained")
     if title:
         figure.suptitle(title, x=0.012, ha="left", fontweight="bold", fontsize=11, color=INK)
     return figure
@@ -68,16 +82,40 @@ def format_of(path: str | Path) -> str:
     return suffix.lstrip(".")
 
 
+def with_names_as_names(figure: "Figure") -> "Figure":
+    """The figure with its words as they may be shown; only powers of ten are formulas."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            formatter = axis.get_major_formatter()
+            if isinstance(formatter, FixedFormatter):
+                formatter.seq = [_drawn(words) for words in formatter.seq]
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if words := text.get_text():  # the numbers of an axis have none before they are drawn
+            text.set(text=_drawn(words), parse_math=FORMULA.fullmatch(words) is not None)
+    return figure
+
+
+def _drawn(words: str) -> str:
+    """Lines as they are, other controls written out."""
+    return "\n".join(map(printable, words.split("\n")))
+
+
 def save(figure: "Figure", path: str | Path) -> None:
-    """The same figure gives the same bytes: no dates, no random identifiers."""
+    """Save a picture; the suffix of the file names the format."""
+    suffix = format_of(path)
+    with replacing(path) as out:
+        drawn(figure, out, suffix)
+
+
+def drawn(figure: "Figure", out: IO[bytes], suffix: str) -> None:
+    """Write a picture: the same figure gives the same bytes, without dates or random identifiers."""
     import matplotlib
 
-    suffix = format_of(path)
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
-    with (
-        warnings.catch_warnings(),
-        matplotlib.rc_context({"svg.hashsalt": "policyspace"}),
-        replacing(path) as out,
-    ):
+    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "policyspace"}):
         warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
-        figure.savefig(out, format=suffix, dpi=160, metadata=dates)
+        with_names_as_names(figure).savefig(out, format=suffix, dpi=160, metadata=dates)

@@ -11,15 +11,18 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
 from policyspace.policies.jax_setup import jax
 from policyspace.study.study_file import Arrays
+from policyspace.worlds.configurable import Configurable
 from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
 
 
-def to_arrays(world: ConfMDP, batch: Batch) -> Arrays:
+def to_arrays(world: Configurable, batch: Batch) -> Arrays:
     """The arrays that a study keeps: features and action codes in the world's own order, states and rewards if known."""
+    if isinstance(batch, Trajectories) and not isinstance(world, ConfMDP):
+        batch = batch.pairs(world.feature_names, world.action_names)  # nothing reads the states of an environment
     if isinstance(batch, Demonstrations):
         return _from_demonstrations(world, batch)
-    if isinstance(batch, Trajectories):
+    if isinstance(batch, Trajectories) and isinstance(world, ConfMDP):
         return _from_trajectories(world, batch)
     raise InputError(f"a study takes demonstrations or trajectories, found a {type(batch).__name__}: convert it.")
 
@@ -35,7 +38,7 @@ def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapp
     return given
 
 
-def to_demonstrations(world: ConfMDP, arrays: Arrays) -> Demonstrations:
+def to_demonstrations(world: Configurable, arrays: Arrays) -> Demonstrations:
     """The pairs in the arrays of a round."""
     features, actions, episodes = arrays["features"], arrays["actions"], arrays.get("episodes")
     if "mask" in arrays:
@@ -44,8 +47,13 @@ def to_demonstrations(world: ConfMDP, arrays: Arrays) -> Demonstrations:
     return Demonstrations(features, actions, *names, episodes, arrays.get("weights"))
 
 
-def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any]) -> Trajectories | None:
-    """The trajectories in the arrays of a round, if it was reported with states and rewards."""
+def to_trajectories(world: Configurable, arrays: Arrays, configuration: dict[str, Any]) -> Trajectories | None:
+    """The trajectories in the arrays of a round, if it was reported with states and rewards.
+
+    A world without densities has no use for states: there the episodes alone are trajectories.
+    """
+    if not isinstance(world, ConfMDP):
+        return Trajectories.of_pairs(to_demonstrations(world, arrays), configuration)
     if "mask" not in arrays:
         return None
     leaves = [arrays[f"state_{i}"] for i in range(sum(name.startswith("state_") for name in arrays))]
@@ -53,7 +61,7 @@ def to_trajectories(world: ConfMDP, arrays: Arrays, configuration: dict[str, Any
     return Trajectories(states, arrays["features"], arrays["actions"], arrays["rewards"], arrays["mask"], configuration)
 
 
-def _from_demonstrations(world: ConfMDP, batch: Demonstrations) -> Arrays:
+def _from_demonstrations(world: Configurable, batch: Demonstrations) -> Arrays:
     home = batch.metadata.get("world")
     if home is not None and home != world.name:
         raise InputError(
@@ -67,7 +75,7 @@ def _from_demonstrations(world: ConfMDP, batch: Demonstrations) -> Arrays:
     return arrays if batch.weights is None else arrays | {"weights": batch.weights}
 
 
-def _actions(world: ConfMDP, batch: Demonstrations) -> np.ndarray:
+def _actions(world: Configurable, batch: Demonstrations) -> np.ndarray:
     """Codes of the world's actions [n], or its components in order [n, k]."""
     wanted = tuple(world.action_names)
     if batch.discrete != (world.action_bounds is None):
@@ -79,7 +87,7 @@ def _actions(world: ConfMDP, batch: Demonstrations) -> np.ndarray:
     return batch.actions[:, [batch.action_names.index(name) for name in wanted]]
 
 
-def _check_names(world: ConfMDP, what: str, found: Sequence[str], wanted: Sequence[str], complete: bool) -> None:
+def _check_names(world: Configurable, what: str, found: Sequence[str], wanted: Sequence[str], complete: bool) -> None:
     """The demonstrations may have no names that the world has not and, if `complete`, must have all of its names."""
     missing = [name for name in wanted if name not in found] if complete else []
     other = [name for name in found if name not in wanted]

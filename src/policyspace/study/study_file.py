@@ -14,6 +14,10 @@ from typing import Any, final
 
 import numpy as np
 
+from policyspace.data.input_files import parse_json, size_of
+from policyspace.data.limits import check_limit
+from policyspace.data.npy import read_archive
+from policyspace.data.sqlite_tables import check_tables
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 
@@ -27,6 +31,15 @@ CREATE TABLE rounds (
   digest TEXT NOT NULL UNIQUE, data BLOB NOT NULL
 );
 """
+
+TABLES = {
+    "settings": ("name", "value"),
+    "requests": ("number", "record"),
+    "rounds": ("number", "told_at", "record", "metadata", "digest", "data"),
+}
+
+DAMAGED = (TypeError, OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading an archive of arrays may raise."""
 
 Arrays = dict[str, np.ndarray]
 
@@ -61,27 +74,25 @@ class StudyStore:
         if not store.path.is_file():
             what = "a folder" if store.path.is_dir() else "no file"
             raise InputError(f"{path}: expected a study, found {what}: make one with `policyspace study create`.")
-        with store._connected() as connection:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION:
-            raise InputError(f"{path}: is no study: make one with `policyspace study create`.")
-        if version > VERSION:
-            raise InputError(
-                f"{path}: is a study of version {version}, this policyspace knows up to {VERSION}: install a newer one."
-            )
-        return store
+        with store.located():
+            check_limit("MAX_DATABASE_BYTES", size_of(path), "the bytes of a study")
+        with store._connected():
+            return store
 
     def settings(self) -> dict[str, Any]:
         """What the study was created with."""
         with self._connected() as connection:
-            return {name: json.loads(value) for name, value in connection.execute("SELECT * FROM settings")}
+            rows = connection.execute("SELECT name, value FROM settings").fetchall()
+        return {str(name): self._parsed(value, f"the setting '{name}'") for name, value in rows}
 
     def rounds(self) -> list[tuple[dict[str, Any], dict[str, Any], str]]:
         """(record, metadata, time) of every round, in order."""
         with self._connected() as connection:
             rows = connection.execute("SELECT record, metadata, told_at FROM rounds ORDER BY number").fetchall()
-        return [(json.loads(record), json.loads(metadata), told_at) for record, metadata, told_at in rows]
+        return [
+            (self._parsed(record, "a round"), self._parsed(metadata, "what is known of a round"), str(told_at))
+            for record, metadata, told_at in rows
+        ]
 
     def data(self, number: int) -> Arrays:
         """The arrays that were reported in a round."""
@@ -89,7 +100,11 @@ class StudyStore:
             row = connection.execute("SELECT data, digest FROM rounds WHERE number = ?", (number,)).fetchone()
         if row is None:
             raise InputError(f"{self.path}: has no round {number}: see `policyspace study status`.")
-        arrays = _unpacked(row[0], f"{self.path}: the data of round {number}")
+        try:
+            arrays = read_archive(row[0])
+        except DAMAGED as error:
+            what = f"{self.path}: the data of round {number} are damaged"
+            raise InputError(f"{what}: restore the file from a copy.") from error
         if digest(arrays) != row[1]:
             raise InputError(f"{self.path}: the data of round {number} are damaged: restore the file from a copy.")
         return arrays
@@ -98,14 +113,14 @@ class StudyStore:
         """What was asked for a round, if it was."""
         with self._connected() as connection:
             row = connection.execute("SELECT record FROM requests WHERE number = ?", (number,)).fetchone()
-        return None if row is None else json.loads(row[0])
+        return None if row is None else self._parsed(row[0], "a request")
 
     def keep_request(self, number: int, record: Mapping[str, Any]) -> dict[str, Any]:
         """Write down what is asked; if another process was faster, what it wrote holds."""
         with self._connected() as connection:
             connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (number, _text(record)))
             row = connection.execute("SELECT record FROM requests WHERE number = ?", (number,)).fetchone()
-        return json.loads(row[0])
+        return self._parsed(row[0], "a request")
 
     def round_with(self, arrays: Arrays) -> int | None:
         """The round in which these very arrays were reported, if they were."""
@@ -133,6 +148,21 @@ class StudyStore:
                     connection.execute("ROLLBACK")
                 raise
 
+    def _parsed(self, text: Any, what: str) -> Any:
+        try:
+            return parse_json(text)
+        except InputError as error:
+            raise InputError(f"{self.path}: {what} {error}") from error
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Whatever is wrong with what the file says, with the file in front."""
+        try:
+            yield
+        except InputError as error:
+            text = str(error)
+            raise InputError(text if text.startswith(f"{self.path}: ") else f"{self.path}: {text}") from error
+
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         """A connection that writes through to the disk; whatever SQLite complains about becomes one sentence."""
@@ -143,10 +173,25 @@ class StudyStore:
                 # A rollback journal, not WAL: between two changes the study is this one file and no other.
                 connection.execute("PRAGMA journal_mode=DELETE")
                 connection.execute("PRAGMA synchronous=FULL")
+                with self.located():
+                    _check_study(connection)
                 yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a damaged text in the file
             reason = str(error).rstrip(".")
             raise InputError(f"{self.path}: cannot be used as a study ({reason}): check the file.") from error
+
+
+def _check_study(connection: sqlite3.Connection) -> None:
+    """A study, not from the future, with the tables of one."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION:
+        raise InputError("is no study: make one with `policyspace study create`.")
+    if version > VERSION:
+        raise InputError(
+            f"is a study of version {version}, this policyspace knows up to {VERSION}: install a newer one."
+        )
+    check_tables(connection, TABLES)
 
 
 def digest(arrays: Arrays) -> str:
@@ -167,11 +212,3 @@ def _packed(arrays: Arrays) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
-
-
-def _unpacked(blob: bytes, what: str) -> Arrays:
-    try:
-        with np.load(io.BytesIO(blob), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{what} are damaged: restore the file from a copy.") from error

@@ -50,12 +50,7 @@ def expected_fisher(
     space: ExponentialFamily, theta: np.ndarray, features: np.ndarray, probabilities: np.ndarray
 ) -> np.ndarray:
     """F(θ) = E_{s∼d}[E[t̄t̄ᵀ]] over states of known probability (Lemma 4.1) [d, d]."""
-    total = float(np.sum(probabilities))
-    if np.shape(probabilities) != (len(features),) or np.min(probabilities) < 0 or abs(total - 1) > 1e-9:
-        raise InputError(
-            f"there must be one probability for each of the {len(features)} states, adding up to 1: "
-            f"found {np.size(probabilities)} adding up to {total:g}."
-        )
+    check_probabilities(probabilities, len(features))
     return np.asarray(space.fisher(theta, features, np.asarray(probabilities, dtype=np.float64)))
 
 
@@ -114,7 +109,25 @@ def deviation_probability(deviation: float, num_pairs: float, scale: float, dist
     return float(np.exp(-(deviation**2) * num_pairs / (2 * distance**2 * scale**2)))
 
 
+def projection_probability(deviation: float, num_vectors: float, scale: float, length: float) -> float:
+    """P(αᵀ mean(X_i) ≥ ε) ≤ exp{−ε²n / (2‖α‖²σ²)} for n independent σ-subgaussian X_i of mean zero (Proposition A.3).
+
+    `length` is ‖α‖. Theorem A.2 is this with α = θ − θ', so one formula serves both.
+    """
+    return deviation_probability(deviation, num_vectors, scale, length)
+
+
 # -- the smallest eigenvalue --------------------------------------------------------------------------------------
+
+
+def information_deviation_probability(
+    deviation: float, num_pairs: float, num_parameters: int, scale: float, constant: float
+) -> float:
+    """P(|λ_min(F̂) − λ_min(F)| > ε) ≤ 2 exp{−ε²n / (ψ d²σ⁴)} (Proposition A.4); `constant` is ψ_σ, as below."""
+    check_positive(
+        deviation=deviation, num_pairs=num_pairs, num_parameters=num_parameters, scale=scale, constant=constant
+    )
+    return float(2 * np.exp(-(deviation**2) * num_pairs / (constant * num_parameters**2 * scale**4)))
 
 
 def pairs_for_information(
@@ -160,6 +173,16 @@ def check_positive(**values: float) -> None:
             words = name.replace("_", " ")
             reason = ": the policy space is not identifiable on these states" if name == "smallest_eigenvalue" else ""
             raise InputError(f"the {words} must be positive and finite for this bound, found {value:g}{reason}.")
+
+
+def check_probabilities(probabilities: np.ndarray, num_states: int) -> None:
+    """Assumption: one probability a state, adding up to 1."""
+    total = float(np.sum(probabilities))
+    if np.shape(probabilities) != (num_states,) or np.min(probabilities) < 0 or abs(total - 1) > 1e-9:
+        raise InputError(
+            f"there must be one probability for each of the {num_states} states, adding up to 1: "
+            f"found {np.size(probabilities)} adding up to {total:g}."
+        )
 
 
 def check_significance(significance: float) -> None:

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from policyspace.table import Table
+from policyspace.table import Table, page_of_text
 
 if TYPE_CHECKING:
     from policyspace.theory.assessment import Assessment
@@ -62,7 +62,7 @@ def assessment_notes(found: "Assessment") -> list[str]:
 def assessment_text(found: "Assessment") -> str:
     """Sentence, table and notes."""
     table = Table(COLUMNS, assessment_rows(found)).text()
-    return "\n".join([assessment_sentence(found), "", table, "", *assessment_notes(found)])
+    return page_of_text(assessment_sentence(found), table, assessment_notes(found))
 
 
 def _number(value: float | None) -> str:

@@ -11,6 +11,7 @@ import optax
 from policyspace.errors import InputError, nearest
 from policyspace.policies import PolicySpace, Support
 from policyspace.policies.jax_setup import jax, jnp
+from policyspace.progress import say_progress
 from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
 from policyspace.worlds.policy_gradient import policy_gradient
 from policyspace.worlds.trajectories import Trajectories
@@ -264,6 +265,7 @@ def _learn(
         learner, curve = advance(world, space, settings.num_episodes, learner, key, mask, omega, rates, done, count)
         curves = np.concatenate([curves, np.atleast_2d(np.asarray(curve))[:, :count]], axis=1)
         done += count
+        say_progress(f"learning, return {curves.mean(axis=0)[-10:].mean():.4g}", done, settings.num_steps)
         if progress is not None:
             progress(done, settings.num_steps, curves.mean(axis=0))
 

@@ -1,8 +1,6 @@
 """The entries of a configuration ω: their names, shapes and bounds, and how a user writes them."""
 
-import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.data.input_files import parse_json, read_toml
 from policyspace.errors import InputError, nearest
 
 
@@ -57,7 +56,10 @@ def checked_configuration(
 def parse_configuration(text: str | Path) -> dict[str, Any]:
     """What a user wrote: `name=value,…` (`row[2]=5, col=[1,1,5,1,1]`) or the path of a TOML file."""
     if isinstance(text, Path) or str(text).endswith(".toml"):
-        return _read_toml(Path(text))
+        try:
+            return read_toml(text)
+        except InputError as error:
+            raise InputError(f"the configuration file '{text}': {error}") from error
     given: dict[str, Any] = {}
     # A comma parts two entries only where another `name=` follows: the others are inside an array.
     for entry in re.split(r",\s*(?=[A-Za-z_][\w\-]*(?:\[[\d,\s]*\])?\s*=)", text.strip()):
@@ -68,25 +70,17 @@ def parse_configuration(text: str | Path) -> dict[str, Any]:
         if name in given:
             raise InputError(f"the configuration sets '{name}' twice: give one value.")
         try:
-            given[name] = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise InputError(f"the configuration's '{name}' must be a number or [numbers], found '{value}'.") from error
+            given[name] = parse_json(value, finite=False)
+        except InputError as error:
+            raise InputError(
+                f"the configuration's '{name}' must be a number or [numbers], found '{value:.60}'."
+            ) from error
     return given
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the configuration file '{path}': {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"the configuration file '{path}' is not valid TOML: {error}.") from error
-    return dict(table)
 
 
 def _element(name: str) -> tuple[str, tuple[int, ...] | None]:
     """`row[2]` → ("row", (2,)); `row` → ("row", None)."""
-    match = re.fullmatch(r"([^\[\]]+)\[\s*(\d+(?:\s*,\s*\d+)*)\s*\]", name)
+    match = re.fullmatch(r"([^\[\]]+)\[\s*(\d{1,9}(?:\s*,\s*\d{1,9})*)\s*\]", name)
     if match is None:
         return name, None
     return match[1].strip(), tuple(int(i) for i in match[2].split(","))
@@ -95,8 +89,9 @@ def _element(name: str) -> tuple[str, tuple[int, ...] | None]:
 def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the configuration's '{name}' must be made of numbers, found {value!r}.") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        found = f"{value!r:.60}" if not isinstance(value, int) else "a whole number beyond 64-bit floats"
+        raise InputError(f"the configuration's '{name}' must be made of numbers, found {found}.") from error
     if array.shape != shape:
         wanted = "one number" if shape == () else f"numbers of shape {shape}"
         raise InputError(f"the configuration's '{name}' must be {wanted}, found shape {array.shape}.")

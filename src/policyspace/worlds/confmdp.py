@@ -1,24 +1,24 @@
 """Configurable Markov decision processes: what a world must say, and how agents are run in it (Definition 2.1)."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from policyspace.data.limits import check_limit
 from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.random_numbers import standard_normals
-from policyspace.worlds.configuration_parameters import ConfigurationParameter, checked_configuration
+from policyspace.worlds.configurable import Array, Configurable, Configuration, Key
+from policyspace.worlds.configuration_parameters import checked_configuration
 from policyspace.worlds.trajectories import Trajectories
 
-Array = Any  # a JAX array
-Key = Any  # a JAX random key
+__all__ = ["Array", "ConfMDP", "Configuration", "Episodes", "Key", "State", "Step", "rollout"]
+
 State = Any  # an array or a pytree of arrays
-Configuration = dict[str, Array]
-"""ω: one array a configuration parameter, by name."""
 
 
 class Step(NamedTuple):
@@ -39,17 +39,12 @@ class Episodes(NamedTuple):
     step: Callable[[Array, State], Step]  # from the chances of a step and the states before it
 
 
-class ConfMDP(ABC):
+class ConfMDP(Configurable):
     """A family of worlds (S, A, R, γ, μ_ω, p_ω), one for each configuration ω.
 
     Methods are pure JAX functions of one sample; callers batch them with `vmap` and differentiate them in ω. Rewards
     and ends do not depend on ω: where an outcome does, the state carries it. A world is hashable and never changes.
     """
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What the command line and reports call the world."""
 
     @property
     @abstractmethod
@@ -62,29 +57,9 @@ class ConfMDP(ABC):
         """γ."""
 
     @property
-    @abstractmethod
-    def feature_names(self) -> tuple[str, ...]:
-        """The features φ that agents may perceive, without the constant."""
-
-    @property
-    @abstractmethod
-    def action_names(self) -> tuple[str, ...]:
-        """The actions, or the components of a continuous action."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[ConfigurationParameter, ...]:
-        """The entries of ω."""
-
-    @property
     def configures_transitions(self) -> bool:
         """Whether p_ω depends on ω; where only μ_ω does, weights come from the first state alone."""
         return True
-
-    @property
-    def action_bounds(self) -> tuple[float, float] | None:
-        """The interval that matters for the components of an action; None if actions are discrete, codes 0, 1, …"""
-        return None
 
     @abstractmethod
     def initial(self, key: Key, configuration: Configuration) -> State:
@@ -129,9 +104,11 @@ class ConfMDP(ABC):
     def features(self, state: State) -> Array:
         """φ(s) [q], without the constant."""
 
-    @abstractmethod
-    def policy_space(self, **options: Any) -> PolicySpace:
-        """The policy space in which this world's agents are sought; options go to its constructor."""
+    def simulate(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
+    ) -> Trajectories:
+        """Episodes of π_θ at ω, by the one `rollout`."""
+        return rollout(self, space, theta, configuration, key, num_episodes)
 
     @property
     def true_controls(self) -> frozenset[str]:
@@ -154,10 +131,6 @@ class ConfMDP(ABC):
             p.name: jax.random.uniform(k, p.shape, minval=p.low, maxval=p.high)
             for p, k in zip(self.parameters, keys, strict=True)
         }
-
-    def flat_configuration(self) -> Configuration | None:
-        """The one ω that shows everything at least sometimes, where the world has such a one."""
-        return None
 
     def uniform_configuration(self, key: Key) -> Configuration:
         """The ω that plays no favourites: the flat one, or uniform between the bounds where there is none."""
@@ -208,6 +181,12 @@ def _as_it_is(method: Any, _: Any) -> Any:
     return method
 
 
+def check_simulated(world: ConfMDP, num_episodes: int) -> None:
+    """So many episodes must have room: each step keeps its features, action, reward and end."""
+    size = 8 * num_episodes * world.horizon * (len(world.feature_names) + 3)
+    check_limit("MAX_SIMULATED_BYTES", size, f"the bytes of {num_episodes:.3g} simulated episodes")
+
+
 def rollout(
     world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
 ) -> Trajectories:
@@ -215,6 +194,7 @@ def rollout(
 
     τ ~ μ_ω(s_0) Π_t π_θ(a_t|s_t) p_ω(s_{t+1}|s_t, a_t).
     """
+    check_simulated(world, num_episodes)
     omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
     return _compiled(world, space, jnp.asarray(theta, dtype=jnp.float64), omega, key, num_episodes)
 

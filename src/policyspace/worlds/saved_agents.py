@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from policyspace import __version__
+from policyspace.data.input_files import parse_json, settings_text
+from policyspace.data.limits import check_seed
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
 from policyspace.policies import BoltzmannLinear, GaussianLinear
@@ -58,11 +60,10 @@ def load_agent(path: str | Path, world: ConfMDP | None = None) -> Agent:
     """The agent in a file; with `world`, it must be one that learned there."""
     path = Path(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the agent file '{path}': {error.strerror or error}.") from error
-    except ValueError as error:
-        raise InputError(f"'{path}' is not a saved agent: write one with --save-agent.") from error
+        content = parse_json(settings_text(path))
+    except InputError as error:
+        reason = str(error).rstrip(".")
+        raise InputError(f"'{path}' is not a saved agent ({reason}): write one with --save-agent.") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"'{path}' is not a saved agent ('{FORMAT}'): write one with --save-agent.")
     if world is not None and content.get("world") != world.name:
@@ -73,7 +74,7 @@ def load_agent(path: str | Path, world: ConfMDP | None = None) -> Agent:
     try:
         agent = _agent(content)
         _check(agent, world)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
         reason = str(error).rstrip(".") if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise InputError(f"the agent file '{path}' is damaged ({reason}): save the agent again.") from error
     return agent
@@ -102,6 +103,7 @@ def _agent(content: dict[str, Any]) -> Agent:
 
 def _check(agent: Agent, world: ConfMDP | None) -> None:
     """What the parts of an agent must agree on."""
+    check_seed(0 if agent.seed is None else agent.seed)
     space, size = agent.space, agent.space.num_parameters
     support = support_of(space, agent.controls)
     if sorted(i for group in space.groups for i in group.indices) != list(range(size)):

@@ -39,6 +39,18 @@ class Trajectories:
             if found[: len(shape)] != shape:
                 raise InputError(f"trajectories need {name} of shape {shape} + …, like their mask, found {found}.")
 
+    @classmethod
+    def of_pairs(cls, pairs: "Demonstrations", configuration: dict[str, Array]) -> "Trajectories":
+        """Pairs with their episodes side by side, as far as pairs know them: no states, and rewards of zero."""
+        if pairs.episodes is None:
+            raise InputError("trajectories are made of episodes, found pairs without them: name the episode column.")
+        _, episode, lengths = np.unique(pairs.episodes, return_inverse=True, return_counts=True)
+        mask = np.arange(lengths.max())[None, :] < lengths[:, None]
+        order = np.argsort(episode, kind="stable")
+        features, actions = (np.zeros((*mask.shape, *a.shape[1:]), a.dtype) for a in (pairs.features, pairs.actions))
+        features[mask], actions[mask] = pairs.features[order], pairs.actions[order]
+        return cls((), features, actions, np.zeros(mask.shape), mask, configuration)
+
     @property
     def num_episodes(self) -> int:
         """The number of episodes m."""

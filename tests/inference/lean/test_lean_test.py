@@ -37,7 +37,7 @@ def test_finds_what_is_used_and_says_how():
     assert test.effect(0) == pytest.approx(np.sqrt(0.5) / 1.5 * np.sqrt(2 / np.pi), abs=0.06)
     result = test.one_out()[0]
     assert result.unit == "rows" and result.promise and result.is_e_value
-    assert "linear" in test.family.sentence() and "inflation" in test.units[0].reason
+    assert test.family.name == "linear" and "inflation" in test.units[0].reason
 
 
 def test_labels_use_in_interactions_and_in_the_spread():

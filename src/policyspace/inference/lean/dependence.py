@@ -8,7 +8,7 @@ import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.inference.lean.moments import Projector, chunks
-from policyspace.inference.lean.rows import Rows
+from policyspace.inference.lean.rows import Rows, sample_of_episodes
 from policyspace.inference.lean.scores import Plan, Scorer
 from policyspace.inference.lean.units import Unit, UnitChoice, autocorrelations, choose_unit, ladder
 
@@ -72,7 +72,7 @@ def unit_choices(
     if dependence not in ("auto", "rows", "episodes"):
         raise InputError(f"dependence must be 'auto', 'rows' or 'episodes', and is '{dependence}'.")
     rows = scorer.rows
-    used = _looked_at(rows)
+    used = sample_of_episodes(rows.episode, rows.num, MOST_ROWS)
     tested, residuals = _left(scorer, plans, used)
     diagnosis = _diagnose(scorer, used, residuals)
     if diagnosis.greedy and dependence == "auto":
@@ -103,17 +103,6 @@ def _forced(rows: Rows, dependence: Unitwise, fewest: int) -> UnitChoice:
 
 def _too_few(name: str, fewest: int) -> UnitChoice:
     return UnitChoice(None, f"there are fewer than {fewest} {name}, too few for any promise")
-
-
-def _looked_at(rows: Rows) -> np.ndarray:
-    """Rows of whole episodes, evenly spaced; the first rows where there are no episodes."""
-    if rows.num <= MOST_ROWS:
-        return np.arange(rows.num)
-    num_episodes = int(rows.episode[-1]) + 1
-    if num_episodes < 10:
-        return np.arange(MOST_ROWS)
-    step = int(np.ceil(rows.num / MOST_ROWS))
-    return np.flatnonzero(rows.episode % step == 0)
 
 
 def _left(scorer: Scorer, plans: dict[int, Plan], used: np.ndarray) -> tuple[dict[int, np.ndarray], np.ndarray]:

@@ -15,6 +15,7 @@ from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows
 from policyspace.inference.lean.scores import ClusterScores, Plan, Scorer
 from policyspace.inference.lean.units import UnitChoice, fewest_clusters, merged
+from policyspace.progress import counted
 
 Support = frozenset[int]
 
@@ -101,7 +102,7 @@ class LeanTest:
         self._check_groups(frozenset().union(*full))
         new = [support for support in dict.fromkeys(full) if support not in self._known]
         scored: list[tuple[Support, Plan, UnitChoice, np.ndarray]] = []
-        for support in new:
+        for support in counted(new, "preparing tests"):
             plan, choice = self._plan(support), self._unit(support)
             if len(plan.tested) == 0:
                 self._known[support] = self._nothing(support, "the kept inputs determine the tested ones", True)
@@ -127,14 +128,6 @@ class LeanTest:
         """How much the fitted action changes when the others' guess replaces the group (see `effects`)."""
         kept = self._columns(self._all_but(group))
         return effect_of(self._scorer, kept, list(self.groups[group]))
-
-    def notes(self) -> list[str]:
-        """What was chosen and seen, in sentences: the regressions, the residuals, and the unit of every tested group."""
-        units = [
-            f"group {group}: {'no promise' if choice.unit is None else choice.unit.name}; {choice.reason}"
-            for group, choice in self.units.items()
-        ]
-        return [self.family.sentence(), self.diagnosis.sentence(), *units]
 
     def _local(self, result: LeanResult, single: dict[int, LeanResult]) -> float:
         outside = [group for group in self.tested if group not in result.support]

@@ -37,14 +37,6 @@ class Choice:
     limited: bool
     """Whether some family was no candidate because rows are few against inputs."""
 
-    def sentence(self) -> str:
-        """What was chosen and why."""
-        shown = ", ".join(f"{name} {error:.4f}" for name, error in self.errors.items())
-        inputs = ", ".join(f"{name} {error:.4f}" for name, error in self.input_errors.items())
-        said = f"regressions are {self.name} ({self.basis.width} columns); held-out error of actions: {shown}"
-        said += f"; of inputs given the others: {inputs}"
-        return said + ("; few rows against inputs: the regressions stay simple" if self.limited else "")
-
 
 def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Choice:
     """Five-fold cross-validation over episodes (blocks of rows where there are few); ties to the simpler.

@@ -86,6 +86,15 @@ def checked_rows(
     )
 
 
+def sample_of_episodes(episodes: np.ndarray | None, num: int, most: int) -> np.ndarray:
+    """About `most` of the `num` rows: whole episodes, evenly spaced; the first rows where there are few episodes or none."""
+    if num <= most:
+        return np.arange(num)
+    every = -(-num // most)
+    rows = np.flatnonzero(episodes % every == 0) if episodes is not None and episodes.max() >= 9 else np.arange(most)
+    return rows if len(rows) else np.arange(most)
+
+
 def _order(num: int, episodes: np.ndarray | None, subjects: np.ndarray | None) -> np.ndarray:
     keys = []
     for name, codes in (("episodes", episodes), ("subjects", subjects)):

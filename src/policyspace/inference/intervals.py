@@ -12,9 +12,10 @@ from policyspace.fits.base import Likelihood
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.fisher import inverse_of
 from policyspace.fits.gaussian_fits import GaussianLikelihood
-from policyspace.planning.power import check_share
-from policyspace.planning.profile import boltzmann_ends
+from policyspace.inference.corrections import check_share
+from policyspace.inference.profile import boltzmann_ends
 from policyspace.policies.base import ExponentialFamily
+from policyspace.progress import counted
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,10 @@ def profile_intervals(likelihood: Likelihood, significance: float = 0.05) -> lis
     ends = ends_of(likelihood, significance)
     owner = {i: space.groups[g].name for g in space.tested for i in space.groups[g].indices}
     names, theta = parameter_names(space), likelihood.full.theta
-    return [Interval(names[i], owner[i], float(space.fixed[i]), float(theta[i]), *ends(i)) for i in sorted(owner)]
+    return [
+        Interval(names[i], owner[i], float(space.fixed[i]), float(theta[i]), *ends(i))
+        for i in counted(sorted(owner), "profiling parameters")
+    ]
 
 
 def parameter_names(space: ExponentialFamily) -> list[str]:

@@ -1,0 +1,261 @@
+"""The linear policy of general statistics, π(a|s) ∝ exp(θᵀt(s, a)) (Definition 4.1): actions have attributes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from policyspace.data.alternatives import Attributes, Choices, Columns, LongTable, columns_of
+from policyspace.errors import InputError
+from policyspace.policies.base import Array, Key, PolicySpace
+from policyspace.policies.boltzmann import choices
+from policyspace.policies.groups import INTERCEPT, Group, Groups, fixed_values, tested_groups
+
+
+@final
+@dataclass(frozen=True)
+class Terms:
+    """Of one alternative: t(s, a) has the entries `columns` of (1, features) at the places `parameters`, else zeros."""
+
+    columns: np.ndarray
+    parameters: np.ndarray
+
+
+@final
+class ChoiceLinear(PolicySpace):
+    """Discrete actions with attributes, π(a|s) ∝ exp(θᵀt(s, a)) over the actions that are available in s.
+
+    θ holds a constant for each action but the last, one coefficient for each attribute, or one for each of its actions if
+    the attribute is `specific`, and for each other feature, which describes the chooser, one for each action but the last.
+    `attributes` says which columns of the features hold the attribute of which action, `available` which hold whether it
+    can be chosen; of a table with one row an alternative, `long` names the columns. Groups are by attribute and feature.
+    """
+
+    discrete = True
+    linear = True
+    intercept = False  # no column of t(s, a) is the same for all actions
+    quadratic = False
+    row_names = ("",)  # θ is one row of weights, of as many columns as there are parameters
+
+    def __init__(
+        self,
+        features: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        attributes: Attributes | Sequence[str] | None = None,
+        available: Columns | None = None,
+        specific: Sequence[str] | None = None,
+        groups: Groups | None = None,
+        always: Sequence[str] = (),
+        fixed: Any = 0.0,
+        intercept: bool | None = None,
+        blocks: dict[str, tuple[str, ...]] | None = None,
+        long: LongTable | None = None,
+    ) -> None:
+        if features is None:
+            if attributes is not None or long is not None:
+                self.choices = Choices(attributes, available, long)
+            # What a long table says is found in the data that were made of it.
+            columns = (None, None) if long is not None else (attributes, available)
+            said = {"attributes": columns[0], "available": columns[1], "specific": specific, "groups": groups}
+            self._wait(actions, blocks, **said, always=always, fixed=fixed, intercept=intercept)
+            return
+        self.feature_names, self.action_names = tuple(features), choices(actions)
+        self.constants = intercept is None or bool(intercept)
+        self.attributes = self._attributes(attributes)
+        self.available = (
+            {}
+            if available is None
+            else columns_of(available, self.feature_names, self.action_names, "the availability")
+        )
+        self.specific = tuple(specific or ())
+        for name in self.specific:
+            if name not in self.attributes:
+                raise InputError(f"only an attribute can be specific, found '{name}': name attributes.")
+        taken = {c for columns in self.attributes.values() for c in columns.values()} | set(self.available.values())
+        self.own_features = tuple(name for name in self.feature_names if name not in taken)
+        self._lay_out()
+        self.groups, self.fixed = self._grouped(groups, tuple(always), fixed, blocks or {})
+
+    def _attributes(self, said: Any) -> dict[str, dict[str, str]]:
+        if said is not None and not isinstance(said, Mapping):
+            raise InputError(
+                f"attributes must say which columns hold them, as in {{'cost': 'cost_*'}}, found {said!r}."
+            )
+        found = {
+            str(name): columns_of(columns, self.feature_names, self.action_names, f"attribute '{name}'")
+            for name, columns in (said or {}).items()
+        }
+        if INTERCEPT in (*found, *self.feature_names):
+            raise InputError(f"an attribute or feature is named '{INTERCEPT}', the name of the constant: rename it.")
+        return found
+
+    def _lay_out(self) -> None:
+        """The name of every parameter, the parameters of every attribute and feature, and the terms of every action."""
+        names, actions = list[str](), self.action_names
+        members: dict[str, list[int]] = {}
+        terms: list[list[tuple[int, int]]] = [[] for _ in actions]
+        place = {name: j + 1 for j, name in enumerate(self.feature_names)}
+
+        def add(group: str, name: str, columns: Mapping[str, int]) -> None:
+            members.setdefault(group, []).append(len(names))
+            for action, column in columns.items():
+                terms[actions.index(action)].append((column, len(names)))
+            names.append(name)
+
+        for action in actions[:-1]:  # what belongs to one action stands together
+            if self.constants:
+                add(INTERCEPT, f"{INTERCEPT}[{action}]", {action: 0})
+            for name in self.own_features:
+                add(name, f"{name}[{action}]", {action: place[name]})
+        for name, columns in self.attributes.items():
+            if name in self.specific:
+                for action, column in columns.items():
+                    add(name, f"{name}[{action}]", {action: place[column]})
+            else:
+                add(name, name, {action: place[column] for action, column in columns.items()})
+        if len(set(names)) < len(names) or not names or set(self.own_features) & set(self.attributes):
+            raise InputError("every attribute and every feature needs a name of its own: rename one.")
+        self.parameter_names, self._members = tuple(names), members
+        self.terms = tuple(
+            Terms(np.array([c for c, _ in pairs], dtype=np.intp), np.array([p for _, p in pairs], dtype=np.intp))
+            for pairs in (sorted(pairs) for pairs in terms)
+        )
+
+    def _grouped(
+        self, groups: Groups | None, always: tuple[str, ...], fixed: Any, blocks: Mapping[str, tuple[str, ...]]
+    ) -> tuple[tuple[Group, ...], np.ndarray]:
+        known = {name: inside for name, inside in self._members.items() if name != INTERCEPT}
+        constants = self._members.get(INTERCEPT, [])
+        parameters = {name: [i] for i, name in enumerate(self.parameter_names) if i not in constants}
+        whole = {name: [i for one in inside for i in known[one]] for name, inside in blocks.items()}
+        in_block = {one for inside in blocks.values() for one in inside}
+        by_feature = {name: inside for name, inside in known.items() if name not in in_block} | whole
+        members = parameters | known | whole
+        chosen: Groups = "feature" if groups is None else groups
+        tested = tested_groups(chosen, always, members, parameters, by_feature, lambda i: i)
+        # What is available belongs to no attribute: it is known to matter.
+        first = [Group(INTERCEPT, tuple(constants), always=True)] if constants or self.available else []
+        return (*first, *tested), fixed_values(fixed, members, tested, len(self.parameter_names))
+
+    # -- what a linear policy says of itself -----------------------------------------------------------------------
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """One column a parameter."""
+        return self.parameter_names
+
+    def as_linear(self, what: str) -> Any:
+        """The same space: its natural parameters are linear in θ."""
+        return self
+
+    def weights(self, theta: Array) -> Array:
+        """θ as a matrix of one row."""
+        return theta[..., None, :]
+
+    def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
+        """Every parameter by its name."""
+        return {name: [float(value)] for name, value in zip(self.parameter_names, theta, strict=True)}
+
+    def group_columns(self) -> dict[int, tuple[int, ...]] | None:
+        """The columns of the attributes and features of each group; the intercept has those of the availability."""
+        place = {name: j for j, name in enumerate(self.feature_names)}
+        found = {}
+        for number, group in enumerate(self.groups):
+            if group.name == INTERCEPT:
+                found[number] = tuple(place[column] for column in self.available.values())
+                continue
+            inside = [name for name, indices in self._members.items() if set(indices) <= set(group.indices)]
+            if sum(len(self._members[name]) for name in inside) != len(group.indices):
+                return None
+            columns = [c for name in inside for c in self.attributes.get(name, {"": name}).values()]
+            found[number] = tuple(sorted({place[column] for column in columns}))
+        every = [column for columns in found.values() for column in columns]
+        return found if len(set(every)) == len(every) == len(place) else None
+
+    def describe(self) -> dict[str, Any]:
+        """Which columns are what, and whether there are constants."""
+        return {
+            "family": "choice",
+            "intercept": self.constants,
+            "attributes": self.attributes,
+            "available": self.available or None,
+            "specific": list(self.specific),
+        }
+
+    def design(self, features: Array) -> Array:
+        """There is no φ(s) of which t(s, a) is a product with u(a)."""
+        raise InputError(
+            "the bounds of the paper's theory are for t(s, a) = u(a) ⊗ φ(s), found a policy whose actions have attributes: "
+            "identify and plan with it."
+        )
+
+    def noise_covariance(self, theta: Any = None, data: Any = None) -> None:
+        """There is none: actions are choices."""
+
+    # -- formulas --------------------------------------------------------------------------------------------------
+
+    def natural(self, theta: Array, features: Array) -> Array:
+        """θᵀt(s, a) of every action [..., k+1]; −∞ where it is not available."""
+        xp = theta.__array_namespace__()
+        one = xp.ones_like(features[..., :1])
+        phi = xp.concatenate([one, features], axis=-1)
+        zero = xp.zeros_like(features[..., 0])
+        eta = [phi[..., t.columns] @ theta[t.parameters] if len(t.columns) else zero for t in self.terms]
+        for label, column in self.available.items():
+            a = self.action_names.index(label)
+            eta[a] = xp.where(features[..., self.feature_names.index(column)] > 0, eta[a], -xp.inf)
+        return xp.stack(eta, axis=-1)
+
+    def statistics(self, features: Array) -> Array:
+        """t(s, a) of every action [..., k+1, d]."""
+        xp = features.__array_namespace__()
+        phi = xp.concatenate([xp.ones_like(features[..., :1]), features], axis=-1)
+        unit = np.eye(self.num_parameters)
+        return xp.stack([phi[..., t.columns] @ unit[t.parameters] for t in self.terms], axis=-2)
+
+    def sufficient_statistic(self, features: Array, actions: Array) -> Array:
+        """t(s, a) [..., d] of the action that was taken."""
+        xp = features.__array_namespace__()
+        return xp.take_along_axis(self.statistics(features), actions[..., None, None], axis=-2)[..., 0, :]
+
+    def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:
+        """log π_θ(a|s) = θᵀt(s, a) − log Σ_b exp(θᵀt(s, b))."""
+        xp = theta.__array_namespace__()
+        eta = self.natural(theta, features)
+        top = xp.max(eta, axis=-1)
+        partition = top + xp.log(xp.sum(xp.exp(eta - top[..., None]), axis=-1))
+        return xp.take_along_axis(eta, actions[..., None], axis=-1)[..., 0] - partition
+
+    def probabilities(self, theta: Array, features: Array) -> Array:
+        """π_θ(a|s) of every action [..., k+1]."""
+        xp = theta.__array_namespace__()
+        eta = self.natural(theta, features)
+        odds = xp.exp(eta - xp.max(eta, axis=-1)[..., None])
+        return odds / xp.sum(odds, axis=-1)[..., None]
+
+    def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """The probabilities of all actions but the last."""
+        return np.asarray(self.probabilities(theta, features)[..., :-1])
+
+    def score(self, theta: Array, features: Array, actions: Array) -> Array:
+        """∇_θ log π_θ(a|s) = t(s, a) − E[t(s, ·)] [..., d]."""
+        mean = (self.probabilities(theta, features)[..., None, :] @ self.statistics(features))[..., 0, :]
+        return self.sufficient_statistic(features, actions) - mean
+
+    def fisher(self, theta: Array, features: Array, weights: Array | None = None) -> Array:
+        """The mean over the states [n, q] of F(θ, s) = Cov[t(s, ·)] [d, d]."""
+        p, t = self.probabilities(theta, features), self.statistics(features)
+        share = np.full(len(t), 1.0 / len(t)) if weights is None else weights / weights.sum()
+        centred = t - (p[:, None, :] @ t)
+        flat = centred.reshape(-1, self.num_parameters)
+        return flat.T @ (flat * (p * share[:, None]).reshape(-1, 1))
+
+    def sample(self, key: Key, theta: Array, features: Array) -> Array:
+        """Action codes: the largest of θᵀt(s, a) + Gumbel noise."""
+        eta = self.natural(theta, features)
+        if isinstance(key, np.random.Generator):
+            return np.argmax(eta + key.gumbel(size=eta.shape), axis=-1)
+        from policyspace.policies.jax_setup import jax
+
+        return jax.random.categorical(key, eta, axis=-1)

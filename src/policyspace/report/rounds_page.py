@@ -1,0 +1,73 @@
+"""The page of a study or a configured run: the answer so far, the rounds in pictures and words, and what comes next."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from policyspace.configuration.round import Round
+from policyspace.configuration.rounds import Rounds
+from policyspace.configuration.status import Status
+from policyspace.printable import escaped
+from policyspace.report import page
+from policyspace.report.configuration_words import words
+from policyspace.report.rounds_picture import Story, draw_rounds
+from policyspace.table import Table
+
+SETTINGS = ("rule", "significance", "num_rounds", "num_episodes", "budget", "test", "paper_rule")
+
+
+def rounds_page(study: Rounds) -> Iterator[str]:
+    """The parts of the page."""
+    status, world = study.status(), study.world
+    lead = f"{status.total_episodes:,} episodes in {len(status.rounds)} of at most {status.schedule.num_rounds} rounds"
+    yield page.header(status.sentence, escaped(f"{lead}, in the world {world.name}."), "configured rounds")
+    yield from page.banner(escaped(f"Warning: {warning}") for r in status.rounds for warning in r.warnings)
+    if status.rounds:
+        truth = None if status.truth is None else tuple(status.truth)
+        story = Story(world.name, tuple(world.parameters), status.rounds, status.schedule.units, truth)
+        told = f"Round after round, {story.verdict}; the table below says the same in words."
+        yield page.section("The rounds", page.picture(draw_rounds(story), "rounds", told), _table(study))
+        yield page.section("Where the agent was observed", *(_round(world.name, r) for r in status.rounds))
+        yield from _last_tests(status.rounds[-1])
+    yield page.section("What is promised, and what comes next", *map(page.paragraph, study.notes()))
+    yield page.section("Settings", page.settings_list(_settings(status)))
+    if study.made_by:
+        yield page.section("Make it again", page.command(study.made_by))
+    yield page.footer("The same rounds give the same page.")
+
+
+def _table(study: Rounds) -> str:
+    return page.table(study.table(), "What every round has shown")
+
+
+def _round(world: str, record: Round) -> str:
+    """Where, and in which configuration."""
+    how = "as it was" if record.design is None else f"configured ({record.design})"
+    return page.paragraph(f"Round {record.number + 1}, {how}: {words(world, record.configuration)}.")
+
+
+def _last_tests(record: Round) -> Iterator[str]:
+    """The numbers of the last round's tests."""
+    if not record.tests:
+        return
+    columns = [
+        name
+        for name, value in record.tests[0].items()
+        if not isinstance(value, list | dict | bool) and any(row.get(name) is not None for row in record.tests)
+    ]
+    rows = [[_cell(row.get(name)) for name in columns] for row in record.tests]
+    names = [name.replace("_", " ") for name in columns]
+    yield page.section("The tests of the last round", page.table(Table(names, rows), "Tests of the last round"))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _settings(status: Status) -> dict[str, str]:
+    named = {name: getattr(status.schedule, name) for name in SETTINGS}
+    named |= {name: status.settings[name] for name in ("world", "design", "seed") if name in status.settings}
+    return {name.replace("_", " "): _cell(value) for name, value in named.items() if value is not None}

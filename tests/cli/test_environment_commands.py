@@ -1,0 +1,109 @@
+"""Environments on the command line: from create to answer, in one command or round by round."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from policyspace import Study
+from policyspace.cli import main
+
+AGENT = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+
+def balance(seen):
+    return int(rng.random() < 1 / (1 + np.exp(-10 * seen[2] - 2 * seen[3])))
+
+def learn(env):
+    env.reset(seed=0)
+    return balance
+"""
+POLE = ["--env", "CartPole-v1", "--parameter", "length=0.3:1", "--parameter", "gravity=5:15:10"]
+NAMES = ["--names", "position,velocity,angle,angular_velocity"]
+QUICK = ["--design", "space-filling", "--attempts", "1", "--episodes", "12"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_agent.py").write_text(AGENT)
+    monkeypatch.delitem(sys.modules, "my_agent", raising=False)
+
+    def called(*arguments):
+        monkeypatch.setattr(sys, "argv", ["policyspace", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capfd.readouterr()
+        return stopped.value.code, " ".join((printed.out + printed.err).split())
+
+    yield called
+    sys.modules.pop("my_agent", None)
+
+
+def test_a_study_of_an_environment(run):
+    code, said = run("study", "create", "s.sqlite", *POLE, *NAMES, *QUICK)
+    assert code == 0 and "A study of 4 units in CartPole-v1." in said
+    assert "length (0.3 to 1) reaches the environment by an attribute; polemass_length follows." in said
+    assert run("study", "play", "s.sqlite", "--agent", "my_agent:balance")[0] == 0
+    code, said = run("study", "ask", "s.sqlite", "--json", "asked.json")
+    assert code == 0 and "no configuration has been near yet" in said
+    assert run("study", "play", "s.sqlite", "--learn", "my_agent:learn")[0] == 0
+    rounds = Study.open("s.sqlite").rounds()
+    assert rounds[0].configuration == {"length": 0.5, "gravity": 10.0} and rounds[1].selected == (
+        "angle",
+        "angular_velocity",
+    )
+    assert rounds[1].configuration == json.loads(Path("asked.json").read_text())["configuration"]
+    code, said = run("study", "play", "s.sqlite", "--agent", "my_agent:balance")
+    assert code == 0 and "Nothing is left to ask" in said
+    assert run("study", "status", "s.sqlite", "--plot", "rounds.png")[0] == 0
+
+
+def test_configure_an_environment_in_one_command(run):
+    code, said = run("configure", *POLE, *NAMES, *QUICK, "--agent", "my_agent:balance", "--out", "rounds")
+    assert (
+        code == 0 and "An agent in CartPole-v1." in said and "Round 2 of at most 2: configured (space-filling)" in said
+    )
+    assert "2 features shown to be controlled, 2 undecided" in said
+    content = json.loads(Path("rounds/rounds.json").read_text())
+    assert content["truth"] is None and content["rounds"][-1]["selected"] == ["angle", "angular_velocity"]
+
+
+def test_a_trained_model_acts(run):
+    stable_baselines3 = pytest.importorskip("stable_baselines3")
+    model = stable_baselines3.PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0, device="cpu")
+    model.save("model.zip")
+    code, said = run("configure", *POLE, *QUICK, "--attempts", "0", "--agent", "model.zip")
+    assert code == 0 and "Round 1 of at most 1" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["study", "create", "s.sqlite"], "name it with --world, or an environment with --env"),
+        (["study", "create", "s.sqlite", "--world", "gridworld", *POLE], "a study is about one world"),
+        (["study", "create", "s.sqlite", "--world", "gridworld", "--parameter", "a=1:2"], "--parameter belongs to"),
+        (["study", "create", "s.sqlite", "--env", "CartPole-v1"], "needs a parameter"),
+        (["study", "create", "s.sqlite", "--env", "CartPole-v1", "--parameter", "gravity"], "is written NAME=…"),
+        (
+            ["study", "create", "s.sqlite", "--env", "CartPole-v1", "--parameter", "gravity=a:b"],
+            "needs bounds LOW:HIGH",
+        ),
+        (["study", "create", "s.sqlite", *POLE, "--parameter", "length=1:2"], "names 'length' twice"),
+        (["study", "create", "s.sqlite", *POLE, "--by", "length=options"], "'length' changes nothing"),
+        (["study", "create", "s.sqlite", *POLE, "--design", "paper"], "the design 'paper' weights trajectories"),
+        (["configure", "gridworld", *POLE, "--agent", "a:b"], "one world is configured"),
+        (["configure", "gridworld", "--agent", "a:b"], "act in an environment, found a world"),
+        (["configure", *POLE, "--controls", "all", "--agent", "a:b"], "are of simulated agents, found --env"),
+        (["configure", *POLE], "say who acts"),
+        (["configure", *POLE, "--agent", "none.zip"], "no such file"),
+        (["configure", *POLE, "--agent", "my_agent:nobody"], "has no 'nobody'"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(run, arguments, sentence):
+    code, said = run(*arguments)
+    assert code == 2 and sentence in said and "Traceback" not in said

@@ -1,0 +1,184 @@
+"""Studies of Gymnasium environments: any agent, one file, and no code that the file names."""
+
+import json
+import sqlite3
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+from policyspace import Demonstrations, InputError, Study
+from policyspace.worlds.gymnasium_world import GymnasiumWorld
+
+PARAMETERS = {"length": (0.3, 1.0), "gravity": (5, 15)}
+MODULE = """
+from pathlib import Path
+import gymnasium
+
+Path({mark!r}).touch()
+
+def light(length=0.5):
+    env = gymnasium.make("CartPole-v1")
+    env.unwrapped.length = length
+    return env
+"""
+
+
+def balancer(seed=0):
+    """An agent that looks at the pole alone: the angle and its velocity."""
+    rng = np.random.default_rng(seed)
+    return lambda seen: int(rng.random() < 1 / (1 + np.exp(-10 * seen[2] - 2 * seen[3])))
+
+
+def make_study(path, **options):
+    return Study.create(path, env="CartPole-v1", parameters=PARAMETERS, **{"attempts": 1, "episodes": 15} | options)
+
+
+def test_from_create_to_answer_and_the_same_again(tmp_path):
+    answers = []
+    for name in ("a.sqlite", "b.sqlite"):
+        agent = balancer()
+        study = make_study(tmp_path / name)
+        first = study.play(agent)
+        assert first.configuration == {"length": 0.5, "gravity": 9.8} and study.settings["design"] == "simulated"
+        request = Study.open(tmp_path / name).ask()  # from the file alone: the id is one that Gymnasium knows
+        assert "simulated in many configurations" in request.why and request.forecasts
+        assert Study.open(tmp_path / name).play(agent).configuration == request.configuration
+        assert study.play(agent) is None
+        answers.append(Study.open(tmp_path / name).status().to_dict()["rounds"])
+    for rounds in answers:
+        for one in rounds:
+            del one["told_at"]
+    assert answers[0] == answers[1]
+    assert answers[0][-1]["selected"] == ("observation[2]", "observation[3]")
+
+
+def test_a_person_tells_a_log(tmp_path):
+    """What was logged elsewhere, by name and in any order of columns."""
+    study = make_study(tmp_path / "a.sqlite", design="space-filling")
+    env, act = GymnasiumWorld.of("CartPole-v1", PARAMETERS).environment(study.ask().configuration), balancer(1)
+    rows, actions, episodes = [], [], []
+    for episode in range(12):
+        seen, _ = env.reset(seed=episode)
+        ended = False
+        while not ended:
+            rows.append(seen[::-1])
+            actions.append(act(seen))
+            episodes.append(episode)
+            seen, _, terminated, truncated, _ = env.step(actions[-1])
+            ended = terminated or truncated
+    names = tuple(f"observation[{i}]" for i in (3, 2, 1, 0))
+    result = study.tell(Demonstrations(np.array(rows), np.array(actions), names, ("0", "1"), np.array(episodes)))
+    assert set(result.newly_selected) == {"observation[2]", "observation[3]"} and result.num_episodes == 12
+    assert "no configuration has been near yet" in study.ask().why
+    with pytest.raises(InputError, match=r"lack the feature 'observation.0.' of the world"):
+        study.tell(
+            Demonstrations(np.array(rows), np.array(actions), ("a", "b", "c", "d"), ("0", "1"), np.array(episodes))
+        )
+
+
+def test_continuous_actions_and_a_budget(tmp_path):
+    """A controller of the pendulum that does not look at the cosine; the covariance of its noise is estimated."""
+    rng = np.random.default_rng(0)
+    study = Study.create(tmp_path / "a.sqlite", env="Pendulum-v1", parameters={"g": (5, 15), "m": (0.5, 2)}, budget=30)
+    assert study.settings["environment"]["ways"] == {"g": "keyword", "m": "attribute"}
+    while study.play(lambda seen: np.array([-seen[1] - 0.3 * seen[2] + 0.3 * rng.normal()], np.float32)) is not None:
+        pass
+    status = study.status()
+    assert set(status.selected) == {"observation[1]", "observation[2]"} and status.total_episodes == 30
+    assert len(status.rounds) > 1
+
+
+def test_the_file_keeps_how_the_configuration_travels(tmp_path):
+    stored = make_study(tmp_path / "a.sqlite").settings["environment"]
+    assert stored["ways"] == {"length": "attribute", "gravity": "attribute"}
+    assert "polemass_length follows" in stored["parameters"][0]["description"]
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A study of an environment that a function of the user's makes, and the file that its module touches."""
+    mark = tmp_path / "imported"
+    (tmp_path / "own_place.py").write_text(MODULE.format(mark=str(mark)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    study = Study.create(
+        "own.sqlite", env="own_place:light", parameters={"length": (0.3, 1.0)}, attempts=2, episodes=10
+    )
+    study.play(balancer())
+    sys.modules.pop("own_place")
+    mark.unlink()
+    yield mark
+    sys.modules.pop("own_place", None)
+
+
+def test_opening_a_study_imports_nothing_that_it_names(own):
+    study = Study.open("own.sqlite")
+    assert study.status().rounds[0].num_episodes == 10 and study.demonstrations(0).num_episodes == 10
+    assert study.world.name == "own_place:light"
+    with pytest.raises(InputError, match="no code named in a file is run: give its function again"):
+        study.ask()
+    with pytest.raises(InputError, match="give its function again"):
+        study.play(balancer())
+    assert not own.exists()
+
+
+def test_the_same_function_must_be_given_again(own):
+    with pytest.raises(InputError, match="'own_place:light', found 'CartPole-v1': give the same one"):
+        Study.open("own.sqlite", env="CartPole-v1")
+    assert not own.exists()
+    study = Study.open("own.sqlite", env="own_place:light")
+    assert own.exists() and study.ask().number == 1 and study.play(balancer()).number == 1
+
+
+@pytest.mark.parametrize("name", ["own_place:CartPole-v1", "own_place:light", "own_place"])
+def test_no_name_in_a_file_makes_gymnasium_import_a_module(own, name):
+    with sqlite3.connect("own.sqlite") as file:
+        (text,) = file.execute("SELECT value FROM settings WHERE name = 'environment'").fetchone()
+        changed = json.loads(text) | {"name": name}
+        file.execute("UPDATE settings SET value = ? WHERE name = 'environment'", (json.dumps(changed),))
+    file.close()
+    with pytest.raises(InputError, match="no code named in a file is run"):
+        Study.open("own.sqlite").ask()
+    assert not own.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "say what the study is about"),
+        ({"world": "gridworld", "env": "CartPole-v1"}, "say what the study is about"),
+        ({"world": "gridworld", "parameters": PARAMETERS}, "parameters belong to an environment"),
+        ({"world": gymnasium}, "expected a Gymnasium environment"),
+        ({"env": "CartPole-v1", "parameters": PARAMETERS, "design": "d-optimal"}, "weights trajectories by densities"),
+        ({"env": "CartPole-v1", "parameters": PARAMETERS, "configuration": {"mass": 1}}, "names 'mass'"),
+    ],
+)
+def test_what_cannot_be_studied_is_a_sentence(tmp_path, given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Study.create(tmp_path / "a.sqlite", **given)
+    assert not (tmp_path / "a.sqlite").exists()
+
+
+def test_our_worlds_have_no_environment_to_play(tmp_path):
+    study = Study.create(tmp_path / "a.sqlite", "gridworld")
+    with pytest.raises(InputError, match="expected a Gymnasium environment, found 'gridworld'"):
+        study.play(balancer())
+    with pytest.raises(InputError, match="about the world 'gridworld', no environment"):
+        Study.open(tmp_path / "a.sqlite", env="CartPole-v1")
+
+
+@pytest.mark.slow
+def test_what_an_agent_does_not_use_is_rarely_selected(tmp_path):
+    """Loops with an agent that uses the pole's angle and velocity alone: a false selection in at most δ of them."""
+    from scipy.stats import binom
+
+    false, count = 0, 200
+    for seed in range(count):
+        study = make_study(tmp_path / f"{seed}.sqlite", design="space-filling", seed=seed, significance=0.1)
+        agent = balancer(seed)
+        while study.play(agent) is not None:
+            pass
+        false += bool({"observation[0]", "observation[1]"} & set(study.status().selected))
+    assert false <= binom.ppf(0.999, count, 0.1)

@@ -1,0 +1,55 @@
+"""Each subject alone is what `identify` says of its rows, at its share of δ; together they are tested by cluster."""
+
+import json
+
+import pytest
+
+import policyspace
+from policyspace import InputError
+from policyspace.data.mice_trials import IDLE, NUM_MICE, trials
+from policyspace.report.subjects_picture import draw_subjects
+
+SAID = {"episodes": "session", "features": ["contrast", "tone"], "lags": 1}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return policyspace.identify_by(trials(), "mouse", "choice", told=SAID)
+
+
+def test_each_alone_and_all_together(found):
+    assert len(found.answers) == NUM_MICE and found.groups == ["contrast", "tone", "previous action"]
+    assert set(found.users("contrast")) == set(found.answers) - set(IDLE) and found.users("tone") == []
+    frame = trials()
+    alone = policyspace.identify(frame.filter(frame["mouse"] == "m03"), "choice", significance=0.05 / NUM_MICE, **SAID)
+    assert [t.adjusted_p_value for t in found.answers["m03"].tests] == [t.adjusted_p_value for t in alone.tests]
+    assert found.pooled.test == "lean" and found.pooled.dependence == "subjects" and found.pooled.promise
+    assert "contrast" in found.pooled.core and "tone" not in found.pooled.core
+    assert "0.05/12" in str(found) and json.loads(found.to_json())["pooled"]["dependence"] == "subjects"
+    assert draw_subjects(found).axes
+
+
+def test_a_subject_that_never_chooses_is_named(found):
+    import polars
+
+    frame = trials()
+    stuck = frame.with_columns(
+        choice=polars.when(polars.col("mouse") == "m01").then(polars.lit("left")).otherwise("choice")
+    )
+    some = policyspace.identify_by(stuck, "mouse", "choice", told=SAID)
+    assert list(some.refused) == ["m01"] and "never chooses" in some.refused["m01"]
+    assert any("m01 was not tested" in note for note in some.notes())
+
+
+def test_conditions_with_subjects_inside():
+    found = policyspace.identify_by(trials(), "tone", "choice", subjects="mouse", told={"features": ["contrast"]})
+    assert list(found.answers) and all(answer.dependence == "subjects" for answer in found.answers.values())
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="did you mean 'mouse'"):
+        policyspace.identify_by(trials(), "mous", "choice")
+    with pytest.raises(InputError, match="use 'holm'"):
+        policyspace.identify_by(trials(), "mouse", "choice", correction="bh")
+    with pytest.raises(InputError, match="choose another column"):
+        policyspace.identify_by(trials().filter(trials()["mouse"] == "m01"), "mouse", "choice")

@@ -1,0 +1,124 @@
+"""Answers as frames, as LaTeX, in given axes, and the call that makes them again."""
+
+import builtins
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pandas
+import polars
+import pytest
+
+import policyspace
+from policyspace import InputError, identify, plan
+from policyspace.shown import LATEX, latex
+
+RNG = np.random.default_rng(6)
+X = RNG.normal(size=(200, 3))
+FORCE = X[:, 0] + RNG.normal(size=200)
+NAMES = ["speed_x & 50% {of} #1", r"a\b ~ ^c^ $\alpha$", "wind\t<1>"]
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return identify(X, FORCE, features=NAMES)
+
+
+@pytest.mark.parametrize("kind", [polars.DataFrame, pandas.DataFrame])
+def test_frames_hold_every_number(answer, kind):
+    frame = answer.to_frame(pandas=kind is pandas.DataFrame)
+    assert isinstance(frame, kind) and list(frame["group"]) == NAMES
+    for name in ("statistic", "p_value", "adjusted_p_value", "effect", "behavioural_effect"):
+        assert list(frame[name]) == [getattr(test, name) for test in answer.tests]
+    assert list(frame["verdict"]) == ["controlled", "no evidence", "no evidence"]
+
+
+def test_without_pandas_one_sentence_says_so(answer, monkeypatch):
+    real = builtins.__import__
+
+    def no_pandas(name, *args, **more):
+        if name == "pandas":
+            raise ImportError(name)
+        return real(name, *args, **more)
+
+    monkeypatch.setattr(builtins, "__import__", no_pandas)
+    with pytest.raises(InputError, match="pip install pandas"):
+        answer.to_frame(pandas=True)
+    assert len(answer.to_frame()) == 3
+
+
+def cells(text):
+    """A table's cells as LaTeX would print them: an independent reading of the few commands that are used."""
+    back = {code: c for c, code in LATEX.items() if len(code) > 1 and c not in "–—"}
+    rows = []
+    for line in text.splitlines():
+        if not line.endswith(r"\\"):
+            continue
+        row = re.split(r"(?<!\\) & ", line.removesuffix(r" \\"))
+        for code in sorted(back, key=len, reverse=True):
+            row = [cell.replace(code, back[code]) for cell in row]
+        rows.append([re.sub(r"\$([\d.]+) \\cdot 10\^\{(-?\d+)\}\$", r"\1e\2", cell) for cell in row])
+    return rows
+
+
+def test_latex_says_what_the_table_says():
+    simple = identify(X, FORCE, features=["speed", "b & c", "d_1"])
+    found = cells(simple.to_latex())
+    table = simple.table()
+    assert found[0] == list(table.columns)
+    for row, shown in zip(table.rows, found[1:], strict=True):
+        assert [re.sub(r"e-0", "e-", cell) for cell in row] == shown
+    assert simple.to_latex().splitlines()[0] == r"\begin{tabular}{lrrrrrr}"
+
+
+def test_nothing_in_a_name_is_a_command(answer):
+    text = answer.to_latex(caption="50% of \\input{x}", label="tab:a")
+    assert r"speed\_x \& 50\% \{of\} \#1" in text
+    assert (
+        r"a\textbackslash{}b \textasciitilde{} \textasciicircum{}c\textasciicircum{} \$\textbackslash{}alpha\$" in text
+    )
+    assert r"wind\textbackslash{}t\textless{}1\textgreater{}" in text and "\t" not in text
+    assert r"\caption{50\% of \textbackslash{}input\{x\}}" in text and r"\label{tab:a}" in text
+    assert text.count(r"\begin{") == text.count(r"\end{") == 2
+    assert latex("λ ≤ δ") == r"$\lambda$ $\le$ $\delta$"
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_latex_takes_it(answer, tmp_path):
+    head = r"\documentclass{article}\usepackage{booktabs,amssymb}\begin{document}"
+    (tmp_path / "a.tex").write_text(head + answer.to_latex(caption="") + plan(X, FORCE).to_latex() + r"\end{document}")
+    run = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_plot_draws_where_it_is_told(answer):
+    from matplotlib import pyplot
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert answer.plot(ax=right) is right
+    assert not left.patches and len(right.patches) == 3
+    evidence = [-np.log10(test.adjusted_p_value) for test in answer.tests[::-1]]
+    assert [bar.get_width() for bar in right.patches] == pytest.approx(evidence, abs=1e-12)
+    own = answer.plot()
+    assert own.figure.number in pyplot.get_fignums() and own.get_title(loc="left").startswith("The agent uses")
+    own.figure.canvas.draw()
+    pyplot.close(own.figure)
+
+
+def test_the_call_makes_it_again(tmp_path):
+    table = polars.DataFrame(X, ["a", "b", "c"]).with_columns(force=FORCE)
+    table.write_csv(tmp_path / "it's.csv")
+    first = identify(tmp_path / "it's.csv", "force", features=["a", "b"], significance=0.1, groups=None)
+    assert first.made_by.endswith(" 'force', features=['a', 'b'], significance=0.1)")
+    again = eval(first.made_by, {"policyspace": policyspace})
+    assert again.to_dict() == first.to_dict()
+    planned = plan(X, FORCE, power=0.8)
+    assert planned.made_by == "policyspace.plan(data, actions, power=0.8)"
+    assert (
+        eval(planned.made_by, {"policyspace": policyspace, "data": X, "actions": FORCE}).to_dict() == planned.to_dict()
+    )
+    assert "made_by" not in planned.to_dict()

@@ -1,0 +1,88 @@
+"""The page *Which observations does my agent use?* is run: a real agent is trained, watched and asked.
+
+After a change of words, `POLICYSPACE_REWRITE_PAGES=1 pytest tests/test_which_observations.py` writes its output again.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAGE = Path(__file__).parents[1] / "docs" / "which-observations.md"
+BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """What the page's names stand for after its code has run, and the page."""
+    import torch
+
+    torch.set_num_threads(1)
+    text = PAGE.read_text(encoding="utf-8")
+    code = BLOCK.search(text)[1]
+    home, here = tmp_path_factory.mktemp("page"), Path.cwd()
+    found = {"print": lambda answer: None}
+    os.chdir(home)
+    try:
+        exec(code, found)
+    finally:
+        os.chdir(here)
+    return found, home, text
+
+
+def change(agent, seen, column):
+    """How much the agent's probabilities change on average when one column comes from other rows."""
+    import torch
+
+    def probabilities(rows):
+        with torch.no_grad():
+            return agent.policy.get_distribution(torch.tensor(rows, dtype=torch.float32)).distribution.probs.numpy()
+
+    other = seen.copy()
+    other[:, column] = np.random.default_rng(1).permutation(seen[:, column])
+    return np.abs(probabilities(other) - probabilities(seen))[:, 0].mean()
+
+
+def test_twelve_lines(run):
+    assert len([line for line in BLOCK.search(run[2])[1].splitlines() if line]) == 12
+
+
+def test_what_is_said_to_be_used_is_what_moves_the_network(run):
+    found, home, _ = run
+    answer, names = found["answer"], found["names"]
+    changes = {name: change(found["agent"], found["log"].features, j) for j, name in enumerate(names)}
+    used = {test.group for test in answer.tests if test.verdict == "controlled"}
+    assert {"position", "velocity", "angular_velocity"} <= used
+    assert max(changes, key=changes.get) == "angular_velocity"
+    assert all(changes[name] > 0.01 for name in used)
+    weak = [name for name in names if changes[name] < 0.005]
+    assert used.isdisjoint(weak)
+    assert (home / "answer.svg").stat().st_size > 1000
+
+
+def test_the_log_knows_its_episodes_and_its_probabilities(run):
+    log = run[0]["log"]
+    assert log.num_episodes == 30
+    assert log.recorded["terminated"].sum() + log.recorded["truncated"].sum() == 30
+    # The mean of log π(a|s) is minus the mean entropy, up to chance: the actions are drawn from these probabilities.
+    known = log.recorded["log_probability"]
+    p = np.exp(known)
+    both = np.column_stack([p, 1 - p])
+    terms = (both * np.log(both)).sum(axis=1)
+    error = np.sqrt((both * np.log(both) ** 2).sum(axis=1) - terms**2).mean() / np.sqrt(len(p))
+    assert abs(known.mean() - terms.mean()) < 6 * error
+
+
+def test_the_page_shows_what_was_printed(run):
+    found, _, text = run
+    printed = "\n".join(line.rstrip() for line in str(found["answer"]).splitlines())
+    if os.environ.get("POLICYSPACE_REWRITE_PAGES"):
+        text = BLOCK.sub(lambda block: block[0].replace(block[2], printed + "\n"), text)
+        PAGE.write_text(text, encoding="utf-8")
+    shown = BLOCK.search(text)[2]
+    # The last digits of a training differ between processors: the strongest finding and the words do not.
+    words = re.compile(r"^(group|angular_velocity).*?(?=\s[\d.]|$)|pairs, 7 parameters", re.MULTILINE)
+    assert [match[0] for match in words.finditer(shown)] == [match[0] for match in words.finditer(printed)]
+    assert shown.startswith("The agent uses position, velocity")
