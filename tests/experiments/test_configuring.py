@@ -31,7 +31,9 @@ def test_the_paper_has_25_runs_of_each_and_all_ways_see_the_same_agents(module):
     assert len(parts["totals"]) == 25 * len(COMPARED) * len(module.SETTINGS.totals)
     assert len(parts["story"]) == 1
     for setting in parts["totals"] + parts["episodes"]:
-        assert (setting["num_attempts"] == 0) == (setting["design"] == "none")
+        assert (setting.get("num_attempts") == 0) == (setting["design"] == "none")
+        planned = setting["part"] == "totals" and setting["design"] not in ("none", "paper")
+        assert ("num_attempts" not in setting) == setting.get("flat_first", False) == planned
         assert setting["significance"] == 0.01
         assert "paper_rule" not in setting
 
