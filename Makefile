@@ -38,7 +38,7 @@ fuzz: .venv/.installed-dev
 # The pages as a site, served while you write; `make docs SITE=build` writes them into site/ instead.
 SITE ?= serve
 docs: .venv/.installed-dev
-	$(BIN)/mkdocs $(SITE)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
 
 # A wheel and a source archive in dist/, tried in an empty environment.
 release: .venv/.installed-dev

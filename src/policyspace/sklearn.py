@@ -56,6 +56,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         reference: Any = None,
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
+        weights_are: Literal["counts", "sampling"] | None = None,
         rule: Literal["simplified", "combinatorial"] = "simplified",
         significance: float = 0.05,
         correction: Correction = "holm",
@@ -76,6 +77,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         self.reference = reference
         self.categorical = categorical
         self.missing = missing
+        self.weights_are = weights_are
         self.rule = rule
         self.significance = significance
         self.correction = correction
@@ -90,7 +92,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         """Ask which columns of X [n, q] the actions y [n] or [n, k] depend on.
 
         `groups` [n] says which episode a row is from, as scikit-learn calls what belongs together; `subjects` [n] which
-        person or animal; `weights` [n] are counts, so that a row of weight 2 is two rows.
+        person or animal; `weights` [n] are counts, so that a row of weight 2 is two rows, unless `weights_are` "sampling".
         """
         finite = True if self.missing == "error" else "allow-nan"
         X, y = validate_data(self, X, y, multi_output=True, ensure_min_samples=2, ensure_all_finite=finite)
@@ -101,6 +103,8 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         rows = {"episodes": groups, "weights": weights, "subjects": subjects}
         about_policy = ("policy", "hidden", "covariance", "groups", "always", "fixed", "intercept", "reference")
         said = {name: getattr(self, name) for name in about_policy}
+        if weights is not None:
+            said["weights_are"] = self.weights_are
         if self.categorical is None and self.missing == "error":
             space, pairs = bound(X, y, features=names, **rows, **said)
         else:

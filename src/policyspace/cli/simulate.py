@@ -207,9 +207,10 @@ def _compared(world: "ConfMDP", agent: "Agent", key: Any, console: "Console") ->
     from policyspace.worlds.best_known import returns_of
 
     found = returns_of(agent, world, key)
-    console.print(
+    say(
+        console,
         f"Expected discounted return {found.agent:.4g}; best known for what it controls {found.best_known:.4g}, "
-        f"{found.distance:.2g} better."
+        f"{found.distance:.2g} better.",
     )
     return found.to_dict()
 

@@ -239,12 +239,12 @@ class ChoiceLinear(PolicySpace):
         return np.asarray(self.probabilities(theta, features)[..., :-1])
 
     def score(self, theta: Array, features: Array, actions: Array) -> Array:
-        """∇_θ log π_θ(a|s) = t(s, a) − E[t(s, ·)] [..., d]."""
+        """∇_θ log π_θ(a|s) = t(s, a) − E[t(s, ·)], of shape [..., d]."""
         mean = (self.probabilities(theta, features)[..., None, :] @ self.statistics(features))[..., 0, :]
         return self.sufficient_statistic(features, actions) - mean
 
     def fisher(self, theta: Array, features: Array, weights: Array | None = None) -> Array:
-        """The mean over the states [n, q] of F(θ, s) = Cov[t(s, ·)] [d, d]."""
+        """The mean over the states [n, q] of F(θ, s) = Cov[t(s, ·)], of shape [d, d]."""
         p, t = self.probabilities(theta, features), self.statistics(features)
         share = np.full(len(t), 1.0 / len(t)) if weights is None else weights / weights.sum()
         centred = t - (p[:, None, :] @ t)

@@ -207,7 +207,7 @@ def _anchor(panel: dict[str, Any]) -> str:
 
 def _name(panel: dict[str, Any]) -> str:
     """It names a file too: letters, digits and hyphens, and so no other folder."""
-    if not re.fullmatch(r"[\w-]+", panel["name"], re.ASCII):
+    if not re.fullmatch(r"\w[\w.-]*", panel["name"], re.ASCII):
         raise ValueError(f"a panel is called {panel['name']!r}")
     return str(panel["name"])
 

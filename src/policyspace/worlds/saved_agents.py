@@ -114,6 +114,10 @@ def _check(agent: Agent, world: ConfMDP | None) -> None:
         raise ValueError("it moves parameters that it does not control")
     if agent.learning_curve.ndim != 1 or not np.isfinite(agent.learning_curve).all():
         raise ValueError("its learning curve is not a list of finite numbers")
+    if agent.returns is not None and not (
+        set(agent.returns) == {"agent", "best_known", "distance"} and np.isfinite([*agent.returns.values()]).all()
+    ):
+        raise ValueError("its returns are not those of the agent and of the best policy known")
     if world is not None:
         if tuple(space.feature_names) != tuple(world.feature_names):
             raise ValueError(f"its features are not those of this {world.name}")
