@@ -39,7 +39,7 @@ def remake(records: dict[str, list[Record]]) -> None:
             continue
         panel = at_totals(name, WORLDS[name], found)
         if panel.figure is not None:
-            save(panel.figure, PAGE.parent / "results" / "figures" / f"{name}-totals.svg")
+            save(panel.figure, PAGE.parent / "images" / f"designs-{name}.svg")
         marks = f"<!-- table {name} -->", f"<!-- end of table {name} -->"
         table = Table(COLUMNS, panel.rows).markdown()
         page = re.sub(
