@@ -7,6 +7,7 @@ import numpy as np
 
 from policyspace.configuration.status import Status
 from policyspace.errors import InputError
+from policyspace.printable import printable
 from policyspace.report.style import AMBER, DASHED, GREEN, GREY, INK, RED, bare, format_of, new_figure, save
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 16
 """More names beside the lines could not be read: those of the strongest are shown."""
+APART = 0.052
+"""Of the height of the picture: two names nearer than this would touch."""
 
 
 def plot_evidence_over_rounds(status: Status, path: str | Path) -> None:
@@ -46,7 +49,7 @@ def draw_evidence_over_rounds(status: Status) -> "Figure":
     axes.set_xticks([0, *(r.total_episodes for r in rounds)])
     what = "log₁₀ E" if schedule.sequential else "−log₁₀ of the p-value of all rounds, by Holm"
     axes.set_ylabel(what)
-    axes.set_xlabel(f"episodes reported, a mark after every look (dashed: δ = {schedule.significance:g})")
+    axes.set_xlabel(f"episodes reported, a mark after every test (dashed: δ = {schedule.significance:g})")
     return figure
 
 
@@ -76,11 +79,14 @@ def _points(row: dict[str, Any], total: int) -> list[tuple[int, float]]:
 
 def _name_ends(axes: "Axes", paths: dict[str, list[tuple[int, float]]], top: float) -> None:
     """The names of the strongest units right of their last points, far enough apart to be read."""
-    ends = sorted((points[-1][1], unit) for unit, points in paths.items() if points and points[-1][1] > 0)
-    height = -1.0
-    for value, unit in ends[-MOST_NAMES:]:
-        height = max(float(np.sqrt(value / (1.05 * top))), height + 0.052)
+    ends = sorted((points[-1][1], unit) for unit, points in paths.items() if points and points[-1][1] > 0)[-MOST_NAMES:]
+    heights: list[float] = []
+    for value, _ in ends:
+        heights.append(max(float(np.sqrt(value / (1.05 * top))), heights[-1] + APART if heights else 0.0))
+    for below in range(len(heights)):  # from the top down, so that none stands above the picture
+        heights[-1 - below] = min(heights[-1 - below], 1.0 - APART * below)
+    for (_, unit), height in zip(ends, heights, strict=True):
         axes.annotate(
-            unit, (1, height), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points", va="center",
+            printable(unit), (1, height), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points", va="center",
             fontsize=8, color=INK, annotation_clip=False, parse_math=False,
         )  # fmt: skip
