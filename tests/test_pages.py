@@ -93,14 +93,23 @@ def a_driver_in_arrays():
     polars.DataFrame({**columns, "weather": weather, "action": action}).write_csv("drives.csv")
     rng = np.random.default_rng(1)
     states = rng.normal(size=(400, 2))
-    actions = states[:, 0] + rng.normal(size=400)
-    return {"states": states, "actions": actions, "episodes": np.arange(400) // 20}
+    actions, episodes = states[:, 0] + rng.normal(size=400), np.arange(400) // 20
+    polars.DataFrame({"speed": states[:, 0], "left_sensor": states[:, 1], "a": actions, "e": episodes}).write_csv(
+        "log.csv"
+    )
+    return {"states": states, "actions": actions, "episodes": episodes}
+
+
+def a_trained_model():
+    """In place of a model of the reader's own: one that has not learned yet."""
+    PPO("MlpPolicy", "CartPole-v1", seed=5, device="cpu").save("model.zip")
+    return {}
 
 
 def a_cart_pole_in_wind():
     pytest.importorskip("stable_baselines3")
     shutil.copy(ROOT / "examples" / "windy_cartpole.py", ".")
-    return {}
+    return a_trained_model()
 
 
 def trips_wide_and_long():
@@ -128,6 +137,7 @@ def trials_of_mice():
 
 
 FILES = {
+    "which-observations.md": a_trained_model,
     "choices.md": trips_wide_and_long,
     "command-line.md": files_of_the_command_line,
     "configure-any-environment.md": a_cart_pole_in_wind,
@@ -171,8 +181,11 @@ def blocks_of(page):
     return found
 
 
-def output(command, monkeypatch, capfd):
-    """What a line of a page prints; the commands of the shell that pages use read files of this test."""
+def output(command, left_out, monkeypatch, capfd):
+    """What a line of a page prints; the commands of the shell that pages use read files of this test.
+
+    A command whose output the page leaves out, in part at least, must not end in an error.
+    """
     name, *arguments = shlex.split(command)
     if name == "cat":
         return Path(arguments[0]).read_text()
@@ -180,9 +193,10 @@ def output(command, monkeypatch, capfd):
         return "".join(Path(arguments[1]).read_text().splitlines(keepends=True)[: -int(arguments[0])])
     assert name == "policyspace", f"'{name}' is not run by this test: use a block of 'sh'"
     monkeypatch.setattr(sys, "argv", [name, *arguments])
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as stop:
         main()
     printed = capfd.readouterr()
+    assert not (stop.value.code and left_out), f"{command}: {printed.err}"
     return "\n".join(line.rstrip() for line in (printed.out + printed.err).splitlines()) + "\n"
 
 
@@ -218,7 +232,8 @@ def test_a_page_shows_what_happens(page, tmp_path, monkeypatch, capfd):
             capfd.readouterr()
             continue
         for command, lines in block.commands():
-            shown, printed = "\n".join(lines).strip("\n") + "\n", output(command, monkeypatch, capfd)
+            shown = "\n".join(lines).strip("\n") + "\n"
+            printed = output(command, ANYTHING in lines, monkeypatch, capfd)
             replacements.append((shown, printed.strip("\n") + "\n"))
             if not matches(shown.splitlines(), printed):
                 wrong.append(f"{page.name}: {command}\nprints\n{printed}\nand the page shows\n{shown}")
