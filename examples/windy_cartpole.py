@@ -45,11 +45,11 @@ def windy(gust: float = 0.0) -> gymnasium.Env:
     return Wind(gymnasium.make("CartPole-v1", max_episode_steps=200), gust)
 
 
-def learn(env: gymnasium.Env) -> BaseAlgorithm:
+def learn(env: gymnasium.Env, seed: int = 0) -> BaseAlgorithm:
     """An agent that learns with all five inputs."""
     torch.set_num_threads(1)
     settings: dict[str, Any] = {"n_steps": 256, "batch_size": 128, "n_epochs": 8, "gae_lambda": 0.8, "gamma": 0.98}
-    model = PPO("MlpPolicy", env, learning_rate=2e-3, seed=0, device="cpu", **settings)
+    model = PPO("MlpPolicy", env, learning_rate=2e-3, seed=seed, device="cpu", **settings)
     return model.learn(4096)
 
 
@@ -61,7 +61,7 @@ class WithoutWind(gymnasium.ObservationWrapper):
         return observation * np.array([1, 1, 1, 1, 0], np.float32)
 
 
-def learn_blind(env: gymnasium.Env) -> Any:
+def learn_blind(env: gymnasium.Env, seed: int = 0) -> Any:
     """An agent that learns, and acts, without the wind sensor."""
-    model = learn(WithoutWind(env))
+    model = learn(WithoutWind(env), seed)
     return lambda seen: model.predict(seen * np.array([1, 1, 1, 1, 0], np.float32))[0]
