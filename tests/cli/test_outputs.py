@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import policyspace
-from policyspace.cli import main
 
 HOSTILE = "a\x1b[31m\x07\x08\x9b2J\u202e\u2066x[bold]:warning:$\\frac$<script>"
 COMMAND = [sys.executable, "-m", "policyspace"]
@@ -36,15 +35,8 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(monkeypatch, capfd):
-    def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["policyspace", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        return stop.value.code, out, err
-
-    return command
+def run(command_line):
+    return command_line
 
 
 DATA = ("log.csv", "--actions", "act\x1b[2Jion", "--episodes", "e")
