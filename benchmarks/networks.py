@@ -3,8 +3,8 @@
 import sys
 import time
 
+from policyspace.data.chunks import num_workers
 from policyspace.fits import likelihood_of
-from policyspace.fits.chunks import num_workers
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import learn
 from policyspace.worlds.car import Car

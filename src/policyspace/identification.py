@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Literal, TypedDict, Unpack
 
 from policyspace.answer import Identification
+from policyspace.data.chunks import single_threaded_blas
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.limits import check_seed
 from policyspace.data.missing import Missing
@@ -13,7 +14,6 @@ from policyspace.data.sources import demonstrations_of, told
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
-from policyspace.fits.chunks import single_threaded_blas
 from policyspace.fits.firth import with_firth
 from policyspace.fits.network_fits import residual_covariance
 from policyspace.inference.answering import answer_of

@@ -7,12 +7,12 @@ from scipy.special import chdtri
 
 from policyspace.configuration.batch_tests import outcome_of_batch
 from policyspace.configuration.schedule import Schedule
+from policyspace.data.chunks import single_threaded_blas
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.calibration_panels import analyse
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
 from policyspace.fits import likelihood_of
-from policyspace.fits.chunks import single_threaded_blas
 from policyspace.inference.levels import SCENARIOS, measure
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 

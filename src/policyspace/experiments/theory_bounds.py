@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from policyspace import theory as bounds
+from policyspace.data.chunks import single_threaded_blas
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
 from policyspace.experiments.theory_panels import analyse
 from policyspace.fits import likelihood_of
-from policyspace.fits.chunks import single_threaded_blas
 from policyspace.fits.law import ChiSquare
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from policyspace.fits.chunks import sum_over_chunks
+from policyspace.data.chunks import sum_over_chunks
 from policyspace.fits.design import Design
 from policyspace.policies.choice_linear import ChoiceLinear
 from policyspace.policies.groups import INTERCEPT

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from policyspace.fits.chunks import sum_over_chunks
+from policyspace.data.chunks import sum_over_chunks
 from policyspace.fits.subsets import COLLINEAR, popcounts
 from policyspace.fits.triangular import residuals_of_all
 from policyspace.policies.base import ExponentialFamily

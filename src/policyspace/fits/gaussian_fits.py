@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from policyspace.data.chunks import sum_over_chunks
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, LinearLikelihood
-from policyspace.fits.chunks import sum_over_chunks
 from policyspace.fits.design import Design
 from policyspace.fits.law import ChiSquare, ReferenceLaw, WilksLambda
 from policyspace.fits.subsets import residual_blocks

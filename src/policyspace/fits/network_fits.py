@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
+from policyspace.data.chunks import num_workers, single_threaded_blas
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, Likelihood
-from policyspace.fits.chunks import num_workers, single_threaded_blas
 from policyspace.fits.law import ChiSquare
 from policyspace.fits.levenberg import climb
 from policyspace.fits.network_rows import BoltzmannRows, GaussianRows, Inputs, NetworkRows

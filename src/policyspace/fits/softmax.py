@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from policyspace.fits.chunks import sum_over_chunks
+from policyspace.data.chunks import sum_over_chunks
 from policyspace.fits.design import Design
 
 

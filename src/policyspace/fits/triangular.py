@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from policyspace.fits.chunks import single_threaded_blas
+from policyspace.data.chunks import single_threaded_blas
 
 CHUNK = 16384
 """Rows reduced at a time: few enough to stay near the cores, many enough to hide the cost of a call."""

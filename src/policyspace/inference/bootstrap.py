@@ -9,11 +9,11 @@ from typing import final
 import numpy as np
 from scipy.special import gammaincc
 
+from policyspace.data.chunks import num_workers
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits import likelihood_of
 from policyspace.fits.base import Likelihood
-from policyspace.fits.chunks import num_workers
 from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
 from policyspace.policies.base import Policy

@@ -1,0 +1,67 @@
+"""Rows of a log in blocks: statistics are sums over them, whether they lie in memory, in files or on other machines."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policyspace.data.chunks import sum_over_chunks
+
+LONGEST = 65536
+"""The most rows that a block holds."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of a log as numbers."""
+
+    features: np.ndarray  # [c, q], float64, in any order of memory
+    actions: np.ndarray  # codes of labels [c], weights of labels where rows are merged [c, k+1], or numbers [c, k]
+    weights: np.ndarray | None = None  # [c]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+class Rows(ABC):
+    """All rows of a log, read block by block as often as a sum over them is needed."""
+
+    num_rows: int
+    weighted: bool
+
+    @abstractmethod
+    def total(self, function: Callable[[Block], tuple[Any, ...]], size: int = LONGEST) -> tuple[Any, ...]:
+        """Σ function(block) over blocks of at most `size` rows; the same bits for any number of workers.
+
+        The function must be picklable where rows lie on other machines: an object with `__call__`, not a closure.
+        """
+
+
+@dataclass(frozen=True)
+class ArrayRows(Rows):
+    """Rows that lie in memory: blocks are views of them."""
+
+    features: np.ndarray
+    actions: np.ndarray
+    weights: np.ndarray | None = None
+
+    @property
+    def num_rows(self) -> int:  # type: ignore[override]
+        """How many."""
+        return len(self.features)
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        """Whether they have weights."""
+        return self.weights is not None
+
+    def block(self, rows: slice | np.ndarray) -> Block:
+        """Some of them."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Block(self.features[rows], self.actions[rows], weights)
+
+    def total(self, function: Callable[[Block], tuple[Any, ...]], size: int = LONGEST) -> tuple[Any, ...]:
+        """Σ function(block), added up in the order of the rows."""
+        return sum_over_chunks(lambda rows: function(self.block(rows)), self.num_rows, size)
