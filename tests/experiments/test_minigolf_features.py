@@ -14,6 +14,7 @@ from policyspace.experiments.minigolf_features import (
     counts,
     gains,
     judge,
+    room,
     run,
 )
 from policyspace.experiments.panel import Scale
@@ -58,20 +59,27 @@ def test_agents_that_own_nothing_show_nothing():
     found = [record(design, seed, [], []) for design in ("none", "paper") for seed in range(3)]
     assert gains(found, "paper") == {} and counts(found, owned=True) == {}
     (panel,) = analyse(found)
-    assert panel.verdict == "does not hold" and {row[3] for row in panel.rows} == {""}
+    assert panel.verdict == "too few runs to say" and {row[3] for row in panel.rows} == {""}
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("found", "parts", "verdict"),
     [
-        (helped("sqrt_x", "sqrt_xf"), "holds"),
-        (helped("sqrt_f"), "holds partly"),
-        (helped(), "does not hold"),
-        (helped("sqrt_x", "sqrt_xf", agents=3), "does not hold"),  # too few agents to say so
+        (helped("sqrt_x", "sqrt_xf"), [True, True, True], "holds"),
+        (helped("sqrt_f"), [False, False, True], "holds partly"),
+        (helped(), [False, False, False], "does not hold"),
+        (helped("sqrt_x", "sqrt_xf", agents=3), [None, None, None], "too few runs to say"),
     ],
 )
-def test_the_claim_holds_if_the_named_features_gain(found, verdict):
-    assert judge(found)[0] == verdict
+def test_the_claim_holds_if_the_named_features_gain(found, parts, verdict):
+    assert [part.holds for part in judge(found)] == parts
+    assert analyse(found)[0].verdict == verdict
+
+
+def test_nothing_is_judged_where_all_owners_are_found_already():
+    everyone = [record(way, seed, ["x"], ["x"]) for way in ("none", "paper") for seed in range(20)]
+    assert room(everyone) == set() and {part.holds for part in judge(everyone)} == {None}
+    assert room(helped()) == {(10, name) for name in ("sqrt_x", "sqrt_f", "sqrt_xf")}
 
 
 def test_both_parts_have_a_panel_and_the_figure_repeats_itself(tmp_path):
@@ -84,7 +92,7 @@ def test_both_parts_have_a_panel_and_the_figure_repeats_itself(tmp_path):
     ]
     features, equal = analyse(helped("sqrt_x") + totals)
     assert (features.name, equal.name) == ("minigolf-features", "minigolf-features-totals")
-    row = next(row for row in features.rows if row[:3] == ("the paper's C_I", "10", "√x"))
+    row = next(row for row in features.rows if row[:3] == ("the paper's objective", "10", "√x"))
     assert row[3].startswith("1.000")
     assert "√x" in features.why
     for name in ("a.svg", "b.svg"):

@@ -141,7 +141,7 @@ def _show(console: "Console", panels: "list[Panel]", results: "Results", name: s
         say(console, panel.title, style="bold", wrap=True)
         asked = "Question" if panel.verdict == "our own" else "The paper"
         say(console, f"{asked}: {panel.claim}", wrap=True)
-        say(console, f"{panel.verdict}: {panel.why}", style=styles[panel.verdict], wrap=True)
+        say(console, f"{panel.verdict}: {panel.why}", style=styles.get(panel.verdict, "dim"), wrap=True)
         if panel.rows:
             show_table(console, panel.table)
     say(console, "")

@@ -25,13 +25,11 @@ from policyspace.policies.network import GaussianNetwork
 from policyspace.worlds.agents import learn
 from policyspace.worlds.car import ROAD_LENGTH, Y
 
-__all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
+__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
 
 TITLE = "Simulated car driving"
 CAR = LITERAL["car"]
 RUNS = CAR.runs.value
-AUTHORS_HOURS = 470.0
-"""100 runs: 940 s of learning and, in proportion to the episodes, 1 h of fits for both rules at 100 episodes."""
 
 EPISODES = CAR.num_episodes.value
 

@@ -7,8 +7,6 @@ __all__ = ["analyse", "cells", "run"]
 
 TITLE = "Continuous grid world"
 RUNS = 25
-AUTHORS_HOURS = 25 * 2 * (5.5 / 3 + 0.06)
-"""25 runs of each n: configured, one of three attempts of which all cost ≈ 4.5–6.5 h; without configuration ≈ 4 minutes."""
 
 SETTINGS = Configuring(
     experiment="continuous-gridworld",

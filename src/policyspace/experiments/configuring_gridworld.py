@@ -7,8 +7,6 @@ __all__ = ["analyse", "cells", "run"]
 
 TITLE = "Discrete grid world"
 RUNS = 25
-AUTHORS_HOURS = 25 * (4 * 1.0 + 2.75 + 5 * 0.1)
-"""25 runs: with configuration ≈ 1 h at n ≤ 300 and 2–3.5 h at n = 1000, without a few minutes."""
 
 SETTINGS = Configuring(
     experiment="gridworld",

@@ -19,12 +19,10 @@ from policyspace.worlds.exact_gridworld import visitation
 from policyspace.worlds.gridworld import Gridworld
 from policyspace.worlds.trajectories import Trajectories
 
-__all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
+__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
 
 TITLE = "Imitation inside the identified space"
 RUNS = 25
-AUTHORS_HOURS = 370.0
-"""25 runs of 1 h with configuration at n ≤ 300, 2¾ h at 1000 and, in proportion, 8 h at 3000."""
 
 EPISODES = (10, 30, 100, 300, 1000, 3000)
 SIGNIFICANCE = 0.01

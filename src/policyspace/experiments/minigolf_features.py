@@ -10,8 +10,9 @@ from policyspace.experiments.configured_run import observed_agent
 from policyspace.experiments.configuring import rounds_at
 from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
 from policyspace.experiments.frames import groups, paired, rates, tidy
+from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
-from policyspace.experiments.panel import Panel, Scale, Verdict
+from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
 from policyspace.report.estimates import Rate
 from policyspace.report.plots import draw_lines, logarithmic
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 TITLE = "Minigolf: random features"
 RUNS = 100
-AUTHORS_HOURS = 170.0  # 34 min a configured run × 3 numbers of episodes × 100 runs
 
 EPISODES = (10, 30, 100)
 """n; the paper shows several and does not say which."""
@@ -40,6 +40,8 @@ FEATURES = dict(zip(Minigolf.feature_names, ("x", "f", "√x", "√f", "√(xf)"
 WAYS = {design: LABELS[design] for design in ("none", "paper", "d-optimal")}
 NAMED = ("sqrt_x", "sqrt_xf")
 """The features for which the paper says that configuring helps."""
+ROOM = 0.1
+"""The share of owners that must be missed without configuration for there to be room to improve."""
 
 Counts = dict[tuple[str, int, str], Rate]
 """How often a feature was selected, by design, number of episodes a round, and name."""
@@ -143,16 +145,36 @@ def gains(records: list[Record], design: str) -> dict[tuple[int, str], tuple[int
     return tests
 
 
-def judge(records: list[Record]) -> tuple[Verdict, str]:
-    """Configuring helps with a feature if at some n its owners are found more often, by the sign test at 5 % over all."""
-    tests = gains(records, "paper")
+def judge(records: list[Record]) -> list[Part]:
+    """For the features that the paper names, and for any: whether configuring helps where there is room for it."""
+    with_room = room(records)
+    tests = {key: found for key, found in gains(records, "paper").items() if key in with_room}
     helped = {name for (_, name), (_, _, p) in tests.items() if p <= 0.05 / len(tests)}
-    verdict: Verdict = "holds" if helped >= set(NAMED) else "holds partly" if helped else "does not hold"
-    listed = ", ".join(label for name, label in FEATURES.items() if name in helped) or "none"
-    return verdict, (
-        "Features that the paper's configuring finds significantly more often than no configuration at some n (sign test on "
-        f"the same agents, 5 % over all features and n): {listed}. {_falsely(counts(records, owned=False))}"
-    )
+    return [_named(name, tests, name in helped) for name in NAMED] + [
+        Part(f"Features that configuring surely helps with: {', '.join(FEATURES[name] for name in helped) or 'none'}",
+             bool(helped) if tests else None)
+    ]  # fmt: skip
+
+
+def room(records: list[Record]) -> set[tuple[int, str]]:
+    """Each n and feature that enough agents own, of whom no configuration misses enough."""
+    still = {(n, name): rate for (design, n, name), rate in counts(records, owned=True).items() if design == "none"}
+    return {key for key, rate in still.items() if rate.num_runs >= FEWEST and rate.value <= 1 - ROOM}
+
+
+def _named(name: str, tests: dict[tuple[int, str], tuple[int, int, float]], helped: bool) -> Part:
+    own = {n: test for (n, other), test in tests.items() if other == name}
+    if not own:
+        return Part(f"{FEATURES[name]}: at no n is there room to improve", None)
+    listed = "; ".join(f"{won} against {lost} agents at n = {n}" for n, (won, lost, _) in own.items())
+    return Part(f"{FEATURES[name]} is found with configuration alone, against without alone, in {listed}", helped)
+
+
+CRITERIA = (
+    f"Only n and features are judged where there is room to improve: at least {FEWEST} agents own the feature, and without "
+    f"configuration at least {ROOM:.0%} of them are missed. Configuring helps with a feature if at some such n its owners "
+    "are found more often with it, by the sign test on the same agents at 5 % over all that is judged."
+)
 
 
 def _falsely(false: Counts) -> str:
@@ -168,7 +190,7 @@ def _falsely(false: Counts) -> str:
 
 def features_panel(records: list[Record]) -> Panel:
     """Selected when owned and when not, feature by feature."""
-    verdict, why = judge(records)
+    parts, agents = judge(records), len({r.setting["seed"] for r in records})
     power, false = counts(records, owned=True), counts(records, owned=False)
     published = bool(records[0].setting["paper_rule"])
     keys = sorted({*power, *false}, key=lambda k: (list(WAYS).index(k[0]), k[1], list(FEATURES).index(k[2])))
@@ -176,11 +198,12 @@ def features_panel(records: list[Record]) -> Panel:
         "" if published else " A configured run sees n episodes in each of its rounds; equal totals are compared below."
     )
     return Panel(
-        name="minigolf-features" + ("-as-published" if published else ""),
+        name="minigolf-features",
         title="How often each feature is found, with one putter and with several",
-        claim="Configuring the putter helps to find some features, for example √x and √(xf).",
-        verdict=verdict,
-        why=why + more,
+        claim="Although less visible than in the grid world, for some features, for example √x and √(xf), the environment's "
+        "configurability is beneficial.",
+        verdict=verdict_of(parts, agents),
+        why=f"{why(parts)} {_falsely(false)}{more}",
         figure=draw(power, false, "Minigolf: random features"),
         columns=("configuration", "n", "feature", "selected when owned (95 %)", "selected when not owned (95 %)"),
         rows=[
@@ -188,6 +211,7 @@ def features_panel(records: list[Record]) -> Panel:
             for k in keys
         ],
         numbers={"owned": _numbers(power), "not owned": _numbers(false)},
+        criteria=CRITERIA,
     )
 
 

@@ -80,7 +80,7 @@ def by_learning(records: list[Record]) -> list[tuple[tuple[float, str], list[Rec
 
 def panel_name(experiment: str, deviation: float, start: str) -> str:
     """The name of the panel of such records."""
-    return f"{experiment}-{'as-published' if start == 'uniform' else f'{deviation:g}'}"
+    return f"{experiment}-{deviation:g}"
 
 
 def learned(learning: Mapping[str, Any], controls: Iterable[str], putter_length: float, key: Key) -> np.ndarray:

@@ -26,12 +26,18 @@ def draw_lines(
     labels: Mapping[str, str] = MappingProxyType({}),
     floor: float = -np.inf,
     marker: str = "o",
+    apart: float = 1.0,
 ) -> None:
-    """Estimates by name and place: a line for each name that has a colour, the intervals a band not below a floor."""
-    for name, colour in colours.items():
+    """Estimates by name and place: a line for each name that has a colour, the intervals a band not below a floor.
+
+    Lines that may coincide are drawn `apart`: the places of each are this factor to the right of those of the one before.
+    """
+    shown = [name for name in colours if any(other == name for other, _ in found)]
+    for place, name in enumerate(shown):
+        colour, aside = colours[name], apart ** (place - (len(shown) - 1) / 2)
         points = sorted(((x, e) for (other, x), e in found.items() if other == name), key=lambda point: point[0])
         if points:
-            x, value, low, high = _arrays(points)
+            x, value, low, high = _arrays([(x * aside, e) for x, e in points])
             axes.plot(x, value, marker=marker, markersize=4, color=colour, linewidth=2, label=labels.get(name))
             axes.fill_between(x, np.maximum(low, floor), high, color=colour, alpha=0.13, linewidth=0)
 
