@@ -5,6 +5,7 @@ from types import ModuleType
 
 EXPERIMENTS = {
     "gridworld": "configuring_gridworld",
+    "gridworld-rule-1": "configuring_rule_1",
     "continuous-gridworld": "configuring_continuous_gridworld",
     "minigolf-curve": "minigolf_curve",
     "minigolf-strategies": "minigolf_strategies",
