@@ -1,0 +1,1 @@
+"""Logs that are larger than memory: files in parts, read in passes."""
