@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.table import Row, clock, show
+from policyspace.data.blocks import ArrayRows
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.policies import BoltzmannLinear, GaussianLinear
@@ -29,7 +30,7 @@ def problem(n: int) -> tuple[np.ndarray, np.ndarray]:
 def all_tests(features: np.ndarray, actions: np.ndarray) -> int:
     """The full fit, 48 tests of single parameters and 16 of whole features."""
     space = BoltzmannLinear(NAMES, ACTIONS, groups="parameter")
-    likelihood = BoltzmannLikelihood(space, features, actions, None)
+    likelihood = BoltzmannLikelihood(space, ArrayRows(features, actions))
     of_feature = [{g for g in space.tested if space.groups[g].name.startswith(f"{name}[")} for name in NAMES]
     supports = [space.everything - {g} for g in space.tested] + [space.everything - out for out in of_feature]
     return len(likelihood.fit_many(supports))
@@ -88,7 +89,7 @@ def gaussian() -> list[Row]:
         features = rng.standard_normal((10_000, num_groups))
         actions = features[:, :3] @ np.array([[0.3], [0.1], [0.05]]) + rng.standard_normal((10_000, 1))
         space = GaussianLinear([f"x{j}" for j in range(num_groups)], covariance=1.0)
-        likelihood = GaussianLikelihood(space, features, actions, None)
+        likelihood = GaussianLikelihood(space, ArrayRows(features, actions))
         took, _ = clock(lambda lik=likelihood, s=space: lik.statistics_of_all(list(s.tested)), repeats=3)
         tracemalloc.start()
         likelihood.statistics_of_all(list(space.tested))
@@ -110,7 +111,7 @@ def growth() -> list[Row]:
     for n in (100_000, 400_000):
         features, actions = problem(n)
         merged = np.tile(np.round(features[:600]), (n // 600 + 1, 1))[:n]
-        likelihood = BoltzmannLikelihood(BoltzmannLinear(NAMES, ACTIONS), merged, actions, None)
+        likelihood = BoltzmannLikelihood(BoltzmannLinear(NAMES, ACTIONS), ArrayRows(merged, actions))
         supports = [likelihood.space.everything - {g} for g in likelihood.space.tested]
         flat.append(clock(lambda lik=likelihood, s=supports: lik.fit_many(s), repeats=3)[0])
     return [

@@ -6,7 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
+from policyspace.data.blocks import ArrayRows, Rows
 from policyspace.data.chunks import num_workers, single_threaded_blas
+from policyspace.data.joint_moments import Moments, moments_of
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, LinearLikelihood
 from policyspace.fits.design import Design
@@ -49,16 +51,28 @@ class BoltzmannLikelihood(LinearLikelihood):
     design: Design
 
     def __init__(
-        self, space: BoltzmannLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
+        self, space: BoltzmannLinear, rows: Rows, moments: Moments | None = None, known: ArrayRows | None = None
     ) -> None:
-        self.space, self.num_pairs, self.law = space, len(features), ChiSquare()
-        if merged := merge_rows(features, actions, weights, len(space.action_names)):
-            features, actions = merged
-            weights = actions.sum(axis=1)
-        self.design = Design(space, features, weights)
+        self.space, self.num_pairs, self.law = space, rows.num_rows, ChiSquare()
+        num_actions = len(space.action_names)
+        if isinstance(rows, ArrayRows) and (
+            merged := merge_rows(rows.features, rows.actions, rows.weights, num_actions)
+        ):
+            rows = ArrayRows(*merged, merged[1].sum(axis=1))
+        moments = moments_of(rows, num_actions) if moments is None else moments
+        self.design = Design(space, moments)
         self.total_weight = self.design.total_weight
-        self.rows = SoftmaxRows(self.design, features, actions, weights, len(space.row_names))
+        self.rows = SoftmaxRows(self.design, rows, self.total_weight, num_actions, self._statistic(moments), known)
         self._fixed = self._checked_fixed()
+
+    def _statistic(self, moments: Moments) -> np.ndarray:
+        """T = Σ w_i t(s_i, a_i) of standardised features [d]: products of features and labels."""
+        p, design = len(self.design.mean), self.design
+        origin = np.append(design.mean, np.zeros(len(moments.shift) - p))
+        products = moments.about(origin)[p:, :p] * design.standardise.inverse_scale
+        if not self.space.intercept:
+            return products.ravel()
+        return np.column_stack([self.total_weight * moments.mean[p:], products]).ravel()
 
     def _checked_fixed(self) -> np.ndarray:
         """What parameters that are not controlled are worth, in standardised coordinates [d]."""
