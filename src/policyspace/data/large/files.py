@@ -47,7 +47,7 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[DataFile]:
                 raise InputError(f"{one}: no file matches this pattern: check it.")
         elif root.is_dir():
             paths = sorted(path for path in root.rglob("*") if path.is_file() and not _hidden(path, root))
-            paths = [path for path in paths if _suffix(path) is not None]
+            paths = [path for path in paths if suffix_of(path) is not None]
             if not paths:
                 raise InputError(f"{root}: expected a folder with files {', '.join(SUFFIXES)}, found none.")
         else:
@@ -66,7 +66,7 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[DataFile]:
 
 
 def _file(path: Path, root: Path) -> DataFile:
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     if suffix is None:
         raise InputError(f"{path}: the name must end in one of {', '.join(SUFFIXES)}: rename or convert it.")
     try:
@@ -80,7 +80,8 @@ def _file(path: Path, root: Path) -> DataFile:
     return DataFile(str(path), suffix, size, keys)
 
 
-def _suffix(path: Path) -> str | None:
+def suffix_of(path: Path) -> str | None:
+    """How a file is written, by the end of its name."""
     by_length = sorted(SUFFIXES, key=len, reverse=True)
     return next((suffix for suffix in by_length if path.name.lower().endswith(suffix)), None)
 

@@ -39,7 +39,6 @@ class Layout:
     missing: Missing = "error"
     texts: bool = True  # whether a text such as NA is a missing value
     vocabulary: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
-    weight_factor: float = 1.0
 
     @property
     def columns(self) -> list[str]:
@@ -176,7 +175,7 @@ class Taken:
             actions = places[layout.actions[0]][0][rows]
         else:
             actions = np.zeros(length, dtype=np.int64)  # in the first pass, which is about features
-        weights = None if layout.weights is None else self.arrays[layout.weights][rows] * layout.weight_factor
+        weights = None if layout.weights is None else self.arrays[layout.weights][rows].astype(np.float64)
         return Block(features.T, actions, weights)
 
     def _places(self, name: str) -> tuple[np.ndarray, int]:

@@ -9,6 +9,7 @@ import numpy as np
 from policyspace.data.blocks import LONGEST, Block, Rows
 from policyspace.data.column_choice import Columns
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.joint_moments import BLOCK, Moments, MomentsOf, shift_near
 from policyspace.data.large.backend import Backend, backend_of
 from policyspace.data.large.layout import Layout
 from policyspace.data.large.parts import DataSet, Part, located
@@ -16,8 +17,8 @@ from policyspace.data.large.reading import Named, Reading
 from policyspace.data.large.scan import Facts, Scan, share_of_stretches
 from policyspace.errors import InputError
 
-First = Callable[[np.ndarray, np.ndarray], Callable[[Block], tuple[Any, ...]]]
-"""From features and actions of the first rows to a function whose sum the first pass makes."""
+SEED = 0
+"""Of the samples."""
 
 
 @dataclass
@@ -67,32 +68,30 @@ def _added(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class LargeLog:
-    """All that is known of a log without its rows in memory.
+    """A log whose rows are not in memory.
 
-    `sample` holds whole stretches of rows (episodes, subjects, or neighbours), None where they hold only one action;
-    `strata` rows of every action, with weights that make up for rare ones being taken more often; of numbers, the sample.
-    `sums` are those that the first pass made.
+    `strata` holds rows of every action, with weights that make up for rare ones being taken more often; None where actions
+    are numbers. `moments` of features and actions are known where the first pass could make them.
     """
 
     rows: PartRows
-    sample: Demonstrations | None
-    strata: Demonstrations
+    strata: Demonstrations | None
+    label_weights: np.ndarray | None  # what the rows of each label weigh [k+1]
     counted_pairs: int
     num_episodes: int | None
-    sums: tuple[Any, ...] | None
+    moments: Moments | None
+    stretched: bool = True  # whether the sample is of whole stretches, rather than of every action
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return self.rows.num_rows
 
 
 def open_log(
-    stored: DataSet,
-    columns: Columns,
-    discrete: bool | None = None,
-    reference: Any = None,
-    sampling_weights: bool = False,
-    backend: Any = None,
-    first: First | None = None,
-    seed: int = 0,
-) -> LargeLog:
-    """The first pass over a data set; `first` says what else it adds up, where the features are known before it."""
+    stored: DataSet, columns: Columns, discrete: bool | None = None, reference: Any = None, backend: Any = None
+) -> Demonstrations:
+    """The first pass over a data set: a sample in whole stretches of rows, which knows the log that it is of."""
     if not stored.parts:
         raise InputError("a data set needs at least one row, found none: check the files.")
     path = stored.parts[0].file.path
@@ -100,48 +99,35 @@ def open_log(
         reading = Reading.of(stored, columns, discrete)
         layout = reading.layout
         also = None
-        if first is not None and not (layout.coded or sampling_weights):
+        if not layout.coded:  # the features are known before the first pass
             block = next(layout.take(reading.head.select(layout.columns)).blocks(reading.head.num_rows))
-            also = first(block.features, block.actions)
+            also = MomentsOf(shift_near(block.features, block.actions))
     workers = backend_of(backend)
-    scan = Scan(layout, seed, share_of_stretches(stored.num_rows), layout.discrete, also)
+    scan = Scan(layout, SEED, share_of_stretches(stored.num_rows), layout.discrete, also, BLOCK)
     facts: Facts = workers.reduce(scan, reading.parts, Facts.__add__, "reading what is in the files")
     with located(path):
-        return _made(reading, facts, reading.named(facts, reference), sampling_weights, workers)
+        return _sample(reading, facts, reading.named(facts, reference), workers)
 
 
-def _made(reading: Reading, facts: Facts, named: Named, sampling: bool, workers: Backend) -> LargeLog:
-    layout, num_rows = named.layout, facts.num_rows
+def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend) -> Demonstrations:
+    layout, counts, label_weights = named.layout, None, None
     total, positive, broken = facts.weights.tolist()
     if layout.weights is not None and not positive:
         raise InputError("at least one weight must be positive, found only zeros.")
-    if sampling:  # they say how rows compare, not how many there are
-        layout = replace(layout, weight_factor=positive / total)
-        named = replace(named, layout=layout, metadata=named.metadata | {"weights_are": "sampling"})
-    whole = layout.weights is not None and not sampling and not broken
-    counts = None
     if layout.discrete:
-        words = layout.vocabulary[layout.actions[0]]
-        counts = np.zeros(len(named.action_names))
-        for value, count in facts.values[layout.actions[0]].items():
-            counts[words[value]] += count
-    named = replace(named, metadata=named.metadata | {"sampled_from": num_rows})
-    stretches, strata = facts.stretches.table, facts.strata
-    sample = named.demonstrations(stretches) if _varied(named, stretches) else None
-    rows_of_actions = sample if strata is None else named.demonstrations(strata.table, counts)
-    if rows_of_actions is None:
-        raise InputError("every row has the same action: nothing can be identified from an agent that never chooses.")
-    return LargeLog(
-        PartRows(reading.parts, layout, workers, num_rows), sample, rows_of_actions,
-        round(total) if whole else num_rows,
-        None if layout.episodes is None else len(facts.clusters[layout.episodes]), facts.sums,
+        counts = named.by_label(facts.values[layout.actions[0]])
+        label_weights = counts if layout.weights is None else named.by_label(facts.weight_of_label)
+    strata = None if facts.strata is None else named.demonstrations(facts.strata.table, counts)
+    log = LargeLog(
+        PartRows(reading.parts, layout, workers, facts.num_rows), strata, label_weights,
+        facts.num_rows if layout.weights is None or broken else round(total),
+        None if layout.episodes is None else len(facts.clusters[layout.episodes]),
+        None if facts.sums is None else facts.sums[0],
     )  # fmt: skip
-
-
-def _varied(named: Named, table: Any) -> bool:
-    """Do these rows hold two different actions that weigh anything?"""
-    block = next(named.layout.take(table).blocks(max(table.num_rows, 1)), None)
-    if block is None:
-        return False
-    actions = block.actions if block.weights is None else block.actions[block.weights > 0]
-    return bool(len(actions)) and bool((actions != actions[0]).any())
+    stretches = facts.stretches.table
+    if not named.chooses(stretches):
+        if strata is None:
+            raise InputError("the actions are the same in every row of a sample: nothing can be identified from them.")
+        # So rare are all actions but one that stretches do not hold them.
+        return replace(strata, weights=None, whole=replace(log, stretched=False))
+    return replace(named.demonstrations(stretches), whole=log)

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from policyspace.data.columns import Table
 from policyspace.data.input_files import open_file
 from policyspace.data.large.files import NO_VALUE, DataFile
 from policyspace.data.limits import check_limit, check_unpacked
 from policyspace.data.readers import COMMENT, PARQUET, SEPARATORS, csv_header, translated
-from policyspace.data.roles import KEY, Roles
+from policyspace.data.roles import KEY, Roles, Stored
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,6 +107,15 @@ class DataSet:
     roles: Roles | None
     num_rows: int | None
     num_bytes: int
+
+    def read(self) -> Stored:
+        """All of it at once, as a table with roles."""
+        import pyarrow
+
+        names = self.schema.names
+        tables = [table for part in self.parts for _, table in part.tables(names)]
+        whole = pyarrow.concat_tables(tables) if tables else self.schema.empty_table()
+        return Table.of(whole).frame, self.roles
 
 
 def data_set(files: Sequence[DataFile]) -> DataSet:

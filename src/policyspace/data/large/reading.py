@@ -1,5 +1,6 @@
 """How a data set is read: what its columns are by its first rows, and what their values stand for once all are seen."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -136,6 +137,21 @@ class Named:
     action_names: tuple[str, ...]
     blocks: dict[str, tuple[str, ...]]
     metadata: dict[str, Any]
+
+    def by_label(self, found: Counter[Any]) -> np.ndarray:
+        """What was counted by value, in the order of the labels."""
+        total = np.zeros(len(self.action_names))
+        for value, place in self.layout.vocabulary[self.layout.actions[0]].items():
+            total[place] += found[value]
+        return total
+
+    def chooses(self, table: "pyarrow.Table") -> bool:
+        """Do these rows hold two different actions that weigh anything?"""
+        block = next(self.layout.take(table).blocks(max(table.num_rows, 1)), None)
+        if block is None:
+            return False
+        actions = block.actions if block.weights is None else block.actions[block.weights > 0]
+        return bool(len(actions)) and bool((actions != actions[0]).any())
 
     def demonstrations(self, table: "pyarrow.Table", counts: np.ndarray | None = None) -> Demonstrations:
         """Some rows in memory; with `counts` of each label, weights that make up for how many of them are here."""
