@@ -4,12 +4,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policyspace.data.blocks import LONGEST, ArrayRows, Block, Rows
+from policyspace.data.blocks import ArrayRows, Block, Rows
+from policyspace.data.joint_moments import BLOCK
 from policyspace.errors import InputError
 from policyspace.fits.design import Design, Standardisation
 
-HESSIAN_ROWS = 2048
+CACHED = 2**16
+"""Numbers of an array that stays near the cores while one step after the other is done to it."""
+
+CURVED = 2048
 """Rows whose second derivatives are made at a time."""
+
+AT_ONCE = 8
+"""Odds whose logarithms are taken together, as that of their product."""
+
+SAFE = 80.0
+"""Natural parameters of which `AT_ONCE` exponentials can be multiplied without overflow."""
 
 
 @dataclass(frozen=True)
@@ -20,26 +30,62 @@ class Partitions:
     columns: np.ndarray  # [k, q, m]
 
     def __call__(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """k products (c×q)(q×m), exp, log, and k products back."""
-        x, weights = self.standardise(block.features), block.weights
-        probabilities, log_partition = softmax(x, self.columns)
-        total = log_partition.sum(axis=0) if weights is None else weights @ log_partition
-        right = (x if weights is None else x * weights[:, None]).T
-        return total, np.stack([right @ p for p in probabilities])
+        """k products (c×q)(q×m), exp, log, and k products back, in memory that is used again and again."""
+        k, q, m = self.columns.shape
+        size = min(max(64, CACHED // (k * m) // AT_ONCE * AT_ONCE), max(len(block), 1))
+        odds, total, product = np.empty((k, size, m)), np.empty((size, m)), np.empty((k, q, m))
+        partition, mean = np.zeros(m), np.zeros((k, q, m))
+        for start in range(0, len(block), size):
+            x = self.standardise(block.features[start : start + size])
+            weights = None if block.weights is None else block.weights[start : start + size]
+            here, sums = odds[:, : len(x)], total[: len(x)]
+            np.matmul(x, self.columns, out=here)
+            partition += _normalise(here, sums, weights)
+            mean += np.matmul((x if weights is None else x * weights[:, None]).T, here, out=product)
+        return partition, mean
+
+
+def _normalise(eta: np.ndarray, total: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Natural parameters [k, c, m] become probabilities in place; Σ w log-partitions [m] is returned."""
+    top = np.maximum(eta.max(axis=0), 0.0) if eta.max(initial=0.0) > SAFE else None
+    if top is not None:
+        eta -= top
+    np.exp(eta, out=eta)
+    np.add(eta[0], 1.0 if top is None else np.exp(-top), out=total)
+    for odds in eta[1:]:
+        total += odds
+    if weights is not None or top is not None:
+        logs = np.log(total) if top is None else np.log(total) + top
+        partition = logs.sum(axis=0) if weights is None else weights @ logs
+    else:
+        whole = len(total) // AT_ONCE * AT_ONCE
+        grouped = np.multiply.reduce(total[:whole].reshape(AT_ONCE, -1, total.shape[1]), axis=0)
+        partition = np.log(grouped).sum(axis=0) + np.log(total[whole:]).sum(axis=0)
+    np.reciprocal(total, out=total)
+    eta *= total
+    return partition
 
 
 @dataclass(frozen=True)
-class Curvature:
-    """Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [d, d] of a block at one θ, for `Rows.total`."""
+class Curvatures:
+    """What `Partitions` gives and Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [m, d, d] of a block, for `Rows.total`."""
 
     standardise: Standardisation
-    columns: np.ndarray  # [k, q, 1]
+    columns: np.ndarray  # [k, q, m]
 
-    def __call__(self, block: Block) -> tuple[np.ndarray]:
-        """One product of the rows with themselves for each two actions."""
-        x = self.standardise(block.features)
-        p = np.stack([p[:, 0] for p in softmax(x, self.columns)[0]])
-        return (information(x, p, block.weights),)
+    def __call__(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One product of the rows with themselves for each two actions and each θ."""
+        k, q, m = self.columns.shape
+        partition, mean, curvature = np.zeros(m), np.zeros((k, q, m)), np.zeros((m, k * q, k * q))
+        for start in range(0, len(block), CURVED):
+            x = self.standardise(block.features[start : start + CURVED])
+            weights = None if block.weights is None else block.weights[start : start + CURVED]
+            p = np.matmul(x, self.columns)
+            partition += _normalise(p, np.empty(p.shape[1:]), weights)
+            mean += np.matmul((x if weights is None else x * weights[:, None]).T, p)
+            for j in range(m):
+                curvature[j] += information(x, p[:, :, j], weights)
+        return partition, mean, curvature
 
 
 @dataclass(frozen=True)
@@ -83,6 +129,7 @@ class SoftmaxRows:
         if statistic is None:
             (statistic,) = rows.total(Statistic(design.standardise, num_actions))
         self.statistic: np.ndarray = statistic
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return self.rows.num_rows
@@ -124,20 +171,37 @@ class SoftmaxRows:
 
     def evaluate(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log L [m] and its gradient [m, d] at θ [m, d]."""
-        m = len(thetas)
-        columns = np.ascontiguousarray(thetas.reshape(m, self._k, -1).transpose(1, 2, 0))
-        size = max(128, 2**18 // (m * self._k))  # a few arrays of 2 MB: they stay in the cache
-        partition, mean = self.rows.total(Partitions(self.design.standardise, columns), min(size, LONGEST))
-        return thetas @ self.statistic - partition, self.statistic - mean.transpose(2, 0, 1).reshape(m, -1)
+        return self._from_sums(
+            thetas, *self.rows.total(Partitions(self.design.standardise, self._columns(thetas)), BLOCK)
+        )
 
     def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log L and its gradient at one θ."""
-        values, gradients = self.evaluate(theta[None])
+        """log L and its gradient at one θ; the Hessian, which is asked for next, comes from the same pass."""
+        partition, mean, curvature = self._curvatures(theta[None])
+        self._last = theta.copy(), curvature[0]
+        values, gradients = self._from_sums(theta[None], partition, mean)
         return float(values[0]), gradients[0]
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """−∇² log L = Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [d, d]."""
-        return self.rows.total(Curvature(self.design.standardise, theta.reshape(self._k, -1, 1)), HESSIAN_ROWS)[0]
+        last = self._last
+        if last is None or not np.array_equal(last[0], theta):
+            self._last = last = theta.copy(), self._curvatures(theta[None])[2][0]
+        return last[1]
+
+    def hessians(self, thetas: np.ndarray) -> np.ndarray:
+        """The same at several θ [m, d, d], in one pass."""
+        return self._curvatures(thetas)[2]
+
+    def _curvatures(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        partition, mean, curvature = self.rows.total(Curvatures(self.design.standardise, self._columns(thetas)), BLOCK)
+        return partition, mean, curvature
+
+    def _columns(self, thetas: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(thetas.reshape(len(thetas), self._k, -1).transpose(1, 2, 0))
+
+    def _from_sums(self, thetas: np.ndarray, partition: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return thetas @ self.statistic - partition, self.statistic - mean.transpose(2, 0, 1).reshape(len(thetas), -1)
 
 
 def softmax(x: np.ndarray, columns: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
