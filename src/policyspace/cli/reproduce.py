@@ -34,7 +34,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A miniature: every figure from few points and runs.")] = False,
     as_published: Annotated[
         bool,
-        typer.Option("--as-published", help="The paper's literal settings where ours differ, on a page of its own."),
+        typer.Option("--as-published", help="Only the column of the paper's literal settings; by default both."),
     ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", help="Worker processes; by default as many as cores.", min=1)
@@ -52,6 +52,7 @@ def reproduce(
 ) -> None:
     """Run the experiments of the paper and show claim and result side by side, in DIR/index.html.
 
+    Every claim is run by the paper's own settings, wherever it states them, and by ours.
     Records are kept as they finish: stopped at any moment, the same command goes on where it was.
     """
     from policyspace.data.whole_file import check_targets, made_folder
