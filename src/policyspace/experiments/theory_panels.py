@@ -160,7 +160,8 @@ def sizes_panel(sizes: list[Size]) -> Panel:
         ],
         {"pairs": numbers, "contradicted": len(contradicted)},
         "It holds if at the n that is proven the chance of an error, by the law of λ, is at most δ, and if at no simulated "
-        f"n the share of errors is surely above its bound; it does not if either fails. At least {FEWEST_SETS} data sets of each.",
+        f"n the share of errors is surely above its bound; it does not if either fails. At least {FEWEST_SETS} data "
+        "sets of each.",
     )
 
 
