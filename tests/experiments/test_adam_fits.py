@@ -64,7 +64,9 @@ def test_on_a_linear_agent_it_approaches_the_closed_form():
     likelihood = likelihood_of(linear, Demonstrations(features, pushes, NAMES, ("x", "y")))
     exact = [likelihood.fit(linear.everything - {g}).log_likelihood for g in linear.tested]
     assert found.last == pytest.approx([*exact, likelihood.full.log_likelihood], abs=1e-3)
-    assert np.all(found.best >= found.last) and np.all(found.best <= [*exact, likelihood.full.log_likelihood] + 1e-6 * np.ones(4))
+    assert np.all(found.best >= found.last) and np.all(
+        found.best <= [*exact, likelihood.full.log_likelihood] + 1e-6 * np.ones(4)
+    )
 
 
 def test_on_a_boltzmann_agent_it_approaches_the_maximum():

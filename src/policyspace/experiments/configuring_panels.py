@@ -128,11 +128,13 @@ def _from_first(found: pl.DataFrame, rate: str) -> dict[tuple[str, int], Mean]:
 
 def _helps(found: pl.DataFrame) -> Part:
     gains = gains_of(found)
+    if not gains:
+        return Part("No agent was seen both ways", None)
     clear = [n for n, gain in gains.items() if gain.low > 0]
     worse = [n for n, gain in gains.items() if gain.high < 0]
-    idle = bool(gains) and all(gain.high < FLAT for gain in gains.values())
+    idle = all(gain.high < FLAT for gain in gains.values())
     shown = "; ".join(f"{gain.rounded(3)} at n = {n}" for n, gain in gains.items())
-    helps = 2 * len(clear) >= len(gains) > 0 and not worse
+    helps = 2 * len(clear) >= len(gains) and not worse
     return Part(f"Configuring lowers β̂ of the same agents by {shown}, clearly so at {len(clear)} of {len(gains)} n",
                 True if helps else False if not clear and (worse or idle) else None)  # fmt: skip
 
@@ -147,21 +149,30 @@ def by_episodes(name: str, title: str, records: list[Record]) -> Panel:
     """The paper's figure: α̂ and β̂ against the episodes of one round, with and without configuration."""
     found = agents(records, "num_episodes")
     parts, gains = judge(found), gains_of(found)
-    false = rates(found, "any_false", "design")
-    rounds = float(np.mean(found.filter(pl.col("design") == "paper")["num_rounds"].to_list()))
     return Panel(
         f"{name}-episodes",
         f"{title}: errors against the episodes of one round",
         CLAIM,
-        verdict_of(parts, min((gain.num_runs for gain in gains.values()), default=0)),
-        f"{why(parts)} A configured run has {rounds:.0f} rounds on average, so it pays {rounds:.0f}·n episodes: the "
-        f"panel at equal totals says what that is worth. Agents with a false selection: {false['none'].count} of "
-        f"{false['none'].num_runs} without, {false['paper'].count} of {false['paper'].num_runs} with configuration.",
+        verdict_of(parts, min(rate.num_runs for rate in rates(found, "any_false", "design", "episodes").values())),
+        f"{why(parts)} {_paid(found)}",
         draw(found, f"{title}: one round of n episodes", "episodes of one round, n"),
         COLUMNS,
         _rows(found),
         {"summaries": _numbers(found), "gains": {str(n): gain.numbers for n, gain in gains.items()}},
         CRITERIA,
+    )
+
+
+def _paid(found: pl.DataFrame) -> str:
+    """What configured runs pay, and how many runs select falsely."""
+    false = rates(found, "any_false", "design")
+    errors = ", ".join(f"{rate.count} of {rate.num_runs} {WAYS[design]}" for design, rate in false.items())
+    if "paper" not in false:
+        return f"There are no configured runs. Runs with a false selection: {errors}."
+    rounds = float(np.mean(found.filter(pl.col("design") == "paper")["num_rounds"].to_list()))
+    return (
+        f"A configured run has {rounds:.0f} rounds on average, so it pays {rounds:.0f}·n episodes. Runs with a false "
+        f"selection: {errors}."
     )
 
 
