@@ -3,7 +3,7 @@
 In the discrete grid world that gap is computable: the agent learns anew in each ω with and without the tested feature.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -93,21 +93,19 @@ def gap(
     world: Gridworld, space: PolicySpace, controls: tuple[str, ...], tested: str, omega: Configuration, key: Key
 ) -> float:
     """ℓ(θ_I*(ω)) − ℓ(θ*(ω)), the ideal objective: both policies learned in ω, on the states that the full one visits."""
-    assert isinstance(space, ExponentialFamily)
     full, without = (
         learn(world, space, names, omega, key).theta
         for names in (controls, [name for name in controls if name != tested])
     )
     visits = np.asarray(visitation(world, space, full, omega)).sum(axis=0)
-    return population_gap(space, full, without, _features(world), visits / visits.sum())
+    return population_gap(cast(ExponentialFamily, space), full, without, _features(world), visits / visits.sum())
 
 
 def surrogates(
     world: Gridworld, agent: Agent, tested: str, seen: Trajectories, omega: Configuration
 ) -> dict[str, float]:
     """What the episodes at ω₀ say of ω, and the bound of Theorem 5.1, for one step of size 1 and the exact gradient."""
-    space, theta = agent.space, jnp.asarray(agent.theta)
-    assert isinstance(space, ExponentialFamily)
+    space, theta = cast(ExponentialFamily, agent.space), jnp.asarray(agent.theta)
     indices = np.array(next(group.indices for group in space.groups if group.name == tested))
     mask = np.isin(np.arange(space.num_parameters), indices)
     stated = LITERAL["gridworld"].penalty
