@@ -11,7 +11,7 @@ from policyspace.experiments.judging import FEWEST, Part, above, all_of, verdict
 from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
-from policyspace.report.plots import draw_lines, logarithmic
+from policyspace.report.plots import draw_apart, draw_lines, logarithmic
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
 
 if TYPE_CHECKING:
@@ -201,15 +201,16 @@ def draw(found: pl.DataFrame, title: str, label: str) -> "Figure":
     figure = new_figure(4.0, title, width=9.6)
     plots = dict(zip((MISSED, WRONG), figure.subplots(1, 2, width_ratios=(3, 2)), strict=True))
     titles = {MISSED: "controlled features missed, β̂", WRONG: "others selected, α̂"}
+    draw_lines(plots[MISSED], means(found, MISSED, "design", "episodes"), COLOURS, LABELS, floor=0.0, apart=1.03)
+    draw_apart(plots[WRONG], means(found, WRONG, "design", "episodes"), COLOURS)
     for rate, axes in plots.items():
         bare(axes)
-        draw_lines(axes, means(found, rate, "design", "episodes"), COLOURS, LABELS, floor=0.0, apart=1.05)
         logarithmic(axes, found["episodes"].unique().sort().to_list())
         axes.set_xlabel(label)
         axes.set_title(titles[rate], loc="left", fontsize=10.5)
     plots[MISSED].set_ylim(0, 1.02)
     top = max(0.05, plots[WRONG].get_ylim()[1])
-    plots[WRONG].set_ylim(-0.02 * top, top)  # a line at zero is seen whole
+    plots[WRONG].set_ylim(-0.03 * top, top)  # a mark at zero is seen whole
     figure.legend(*plots[MISSED].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
                   fontsize=8.5)  # fmt: skip
     return figure

@@ -156,9 +156,13 @@ def draw(found: pl.DataFrame, best: dict[tuple[str, int], Mean]) -> "Figure":
     shades = dict(zip(map(str, steps), ("#f2b8ae", "#e58a7c", "#d5604f", "#c0392b", "#7d1f15"), strict=False))
     own = found.filter(pl.col("agent") == "A2").with_columns(pl.col("steps").cast(pl.String))
     labels = {name: f"{name} steps" for name in shades}
-    draw_lines(right, means(own, "return", "steps", "length"), shades, labels, marker="")
-    right.set_yscale("symlog", linthresh=5)
+    lost = own.with_columns(lost=-pl.col("return"))
+    draw_lines(right, means(lost, "lost", "steps", "length"), shades, labels, marker="")
+    right.set_yscale("log")
+    right.set_yticks([4, 6, 10, 20, 40], ["−4", "−6", "−10", "−20", "−40"])
+    right.minorticks_off()
+    right.invert_yaxis()  # up is better
     right.set(xlabel="putter length", ylabel="mean undiscounted return")
-    right.set_title("return of A₂", loc="left", fontsize=10.5, color=INK)
-    legend(right, loc="lower right", ncols=2)
+    right.set_title("return of A₂, after so many steps", loc="left", fontsize=10.5, color=INK)
+    legend(right, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
