@@ -41,7 +41,7 @@ def test_values_are_those_of_the_policy_and_gradients_their_differences(family):
     assert values == pytest.approx(expected, rel=1e-12)
     steps = 1e-5 * np.eye(space.num_parameters)
     differences = [(evaluate(thetas + step)[0] - evaluate(thetas - step)[0]) / 2e-5 for step in steps]
-    assert slopes.T == pytest.approx(np.array(differences), rel=1e-5, abs=1e-4)
+    assert pytest.approx(np.array(differences), rel=1e-5, abs=1e-4) == slopes.T
 
 
 def test_rows_in_chunks_are_all_rows(monkeypatch):
@@ -63,10 +63,9 @@ def test_on_a_linear_agent_it_approaches_the_closed_form():
     linear = GaussianLinear(NAMES, ("x", "y"), 1.0)
     likelihood = likelihood_of(linear, Demonstrations(features, pushes, NAMES, ("x", "y")))
     exact = [likelihood.fit(linear.everything - {g}).log_likelihood for g in linear.tested]
-    assert found.last == pytest.approx([*exact, likelihood.full.log_likelihood], abs=1e-3)
-    assert np.all(found.best >= found.last) and np.all(
-        found.best <= [*exact, likelihood.full.log_likelihood] + 1e-6 * np.ones(4)
-    )
+    highest = np.array([*exact, likelihood.full.log_likelihood])
+    assert found.last == pytest.approx(highest, abs=1e-3)
+    assert np.all(found.best >= found.last) and np.all(found.best <= highest + 1e-6)
 
 
 def test_on_a_boltzmann_agent_it_approaches_the_maximum():

@@ -29,25 +29,30 @@ def test_the_paper_has_25_runs_of_each_and_all_ways_see_the_same_agents(module):
     cells = module.cells(Scale())
     assert len({cell.key for cell in cells}) == len(cells)
     parts = {part: [c.setting for c in cells if c.setting["part"] == part] for part in ("episodes", "totals", "story")}
-    assert len(parts["episodes"]) == 25 * 2 * len(module.SETTINGS.episodes)
+    assert len(parts["episodes"]) == 2 * 25 * 2 * len(module.SETTINGS.stated.num_episodes.value)
     assert len(parts["totals"]) == 25 * len(COMPARED) * len(module.SETTINGS.totals)
-    assert len(parts["story"]) == 1
+    assert [s["procedure"] for s in parts["story"]] == ["literal", "ours"]
     for setting in parts["totals"] + parts["episodes"]:
         assert (setting.get("num_attempts") == 0) == (setting["design"] == "none")
         planned = setting["part"] == "totals" and setting["design"] not in ("none", "paper")
         assert ("num_attempts" not in setting) == setting.get("flat_first", False) == planned
         assert setting["significance"] == 0.01
-        assert "paper_rule" not in setting
 
 
-def test_as_published_are_the_papers_literal_settings():
-    for cell in continuous_gridworld.cells(Scale(as_published=True)):
-        assert cell.setting["paper_rule"]
-        assert cell.setting["learning"] == {"num_steps": 100, "num_episodes": 100, "learning_rate": 0.1}
-        if cell.setting["part"] == "episodes" and cell.setting["design"] == "paper":
-            assert cell.setting["design_options"]["last_point"]
-    ours, theirs = ({c.key for c in gridworld.cells(Scale(as_published=p))} for p in (False, True))
-    assert not ours & theirs
+def test_the_literal_cells_are_the_papers_settings_and_as_published_selects_them():
+    grid, continuous = (
+        [c.setting for c in m.cells(Scale(as_published=True))] for m in (gridworld, continuous_gridworld)
+    )
+    learning = {"num_steps": 100, "num_episodes": 100, "learning_rate": 0.1, "decay": 1.0}
+    assert all(s["learning"] == learning and s["adam"] is None for s in continuous)
+    assert all(s["adam"] == {"rate": 0.03, "num_steps": 1000, "spreads": (0.0,)} for s in grid)
+    for setting in grid + continuous:
+        assert setting["procedure"] == "literal"
+        if setting["design"] == "paper":
+            assert setting["num_attempts"] == 3 and setting["design_options"]["last_point"]
+    whole = [c.setting for c in gridworld.cells(Scale())]
+    assert [s for s in whole if s["procedure"] == "literal"] == grid
+    assert all("learning" not in s for s in whole if s["procedure"] == "ours")
 
 
 def test_quick_has_every_part_in_miniature():

@@ -24,7 +24,7 @@ from policyspace.report.style import save
 
 def record(design, seed, truth, selected, n=10):
     setting = {"part": "features", "design": design, "num_episodes": n, "seed": seed}
-    setting |= {"significance": 0.01, "paper_rule": False}
+    setting |= {"significance": 0.01, "procedure": "ours"}
     return Record("minigolf-features", setting, "0", 1.0, {"truth": list(truth), "selected": list(selected)})
 
 
@@ -103,20 +103,23 @@ def test_both_parts_have_a_panel_and_the_figure_repeats_itself(tmp_path):
 def test_cells_are_the_papers_settings():
     found = [c.setting for c in cells(Scale())]
     features = [s for s in found if s["part"] == "features"]
-    assert len(features) == 3 * len(EPISODES) * RUNS
+    literal, ours = ([s for s in features if s["procedure"] == one] for one in ("literal", "ours"))
+    assert (len(literal), len(ours)) == (2 * len(EPISODES) * RUNS, 3 * len(EPISODES) * RUNS)
     assert len(found) - len(features) == 4 * len(TOTALS) * TOTALS_RUNS
-    paper = next(s for s in features if s["design"] == "paper")
-    assert paper["design_options"] == {"penalty": 0.25, "num_updates": 100}
-    assert (paper["num_attempts"], paper["significance"], paper["paper_rule"]) == (10, 0.01, False)
-    published = [c.setting for c in cells(Scale(as_published=True))]
-    assert all(s["paper_rule"] and s["part"] == "features" for s in published)
-    assert {s["design_options"].get("last_point") for s in published if s["design"] == "paper"} == {True}
+    for one in (literal, ours):
+        paper = next(s for s in one if s["design"] == "paper")
+        assert (paper["num_attempts"], paper["significance"]) == (10, 0.01)
+        assert (paper["design_options"]["penalty"], paper["design_options"]["num_updates"]) == (0.25, 100)
+    assert {s["design_options"].get("last_point") for s in literal if s["design"] == "paper"} == {True}
+    assert [c.setting for c in cells(Scale(as_published=True))] == literal
 
 
-@pytest.mark.parametrize("part", ["features", "totals"])
-def test_a_run_sees_as_many_episodes_as_it_says(part):
+@pytest.mark.parametrize(("part", "procedure"), [("features", "literal"), ("features", "ours"), ("totals", "ours")])
+def test_a_run_sees_as_many_episodes_as_it_says(part, procedure):
     setting = next(
-        c.setting for c in cells(Scale(quick=True)) if c.setting["part"] == part and c.setting["design"] == "paper"
+        c.setting
+        for c in cells(Scale(quick=True))
+        if (c.setting["part"], c.setting["design"], c.setting["procedure"]) == (part, "paper", procedure)
     ) | {"learning": {"start": "safe", "stages": [[0.01, 10, 50, 0.002]]}}  # fmt: skip
     found = run(setting)
     assert found == run(setting)

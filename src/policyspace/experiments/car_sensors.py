@@ -31,7 +31,7 @@ TITLE = "Simulated car driving"
 CAR = LITERAL["car"]
 RUNS = CAR.runs.value
 
-EPISODES = CAR.num_episodes.value
+EPISODES = {"literal": CAR.num_episodes.value, "ours": (10, 30, 100, 300)}
 
 LEARNED = 0.9
 """A driver has failed to learn when fewer than this share of its episodes reach the end of the road."""
@@ -55,7 +55,7 @@ def cells(scale: Scale) -> list[Cell]:
         )
         for seed in range(scale.num_runs(RUNS, 3))
         for procedure in procedures(scale)
-        for num_episodes in ((10,) if scale.quick else EPISODES)
+        for num_episodes in ((10,) if scale.quick else EPISODES[procedure])
     ]
 
 
@@ -130,7 +130,7 @@ def driver(seed: int, learning_rate: float) -> tuple[Demonstrations, dict[str, A
     world, space = world_and_space("car")
     learning, acting = jax.random.split(jax.random.key(seed))
     agent = learn(world, space, key=learning, learning_rate=learning_rate)
-    episodes = agent.act(world, agent.configuration, acting, max(EPISODES))
+    episodes = agent.act(world, agent.configuration, acting, max(EPISODES["ours"]))
     arrived = float((np.asarray(episodes.states)[..., Y].max(axis=1) > ROAD_LENGTH).mean())
     how = {
         "failed": arrived < LEARNED,

@@ -6,6 +6,7 @@ from types import ModuleType
 EXPERIMENTS = {
     "gridworld": "configuring_gridworld",
     "gridworld-weights": "gridworld_weights",
+    "gridworld-rule-1": "configuring_rule_1",
     "continuous-gridworld": "configuring_continuous_gridworld",
     "minigolf-curve": "minigolf_curve",
     "minigolf-training": "minigolf_training",

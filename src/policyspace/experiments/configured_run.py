@@ -52,12 +52,7 @@ def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, 
     initial = world.check_configuration(setting["initial"]) if named else world.random_configuration(start)
     if setting.get("flat_first"):
         initial = world.flat_configuration() or initial
-
-    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
-        learning, acting = jax.random.split(key)
-        theta = learned(truth, configuration, learning)
-        return rollout(world, space, theta, configuration, acting, num_episodes)
-
+    observe = observer(world, space, truth, learned)
     made = printed if setting.get("procedure") == "literal" else designed
     rounds = made(setting, world, space, observe, rounds_key, initial)
     last = rounds[-1]
@@ -70,6 +65,17 @@ def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, 
         **error_rates(truth, set(last.selected), world.feature_names),
         **story,
     }
+
+
+def observer(world: ConfMDP, space: PolicySpace, truth: frozenset[str], learned: Learned) -> Observe:
+    """Watches an agent that learns anew in every configuration."""
+
+    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
+        learning, acting = jax.random.split(key)
+        theta = learned(truth, configuration, learning)
+        return rollout(world, space, theta, configuration, acting, num_episodes)
+
+    return observe
 
 
 def designed(

@@ -118,7 +118,7 @@ LITERAL = {
     ),
     "car": Literal(
         runs=Stated(100, "caption of Figure 3"),
-        num_episodes=Stated((10, 30, 100, 300)),
+        num_episodes=Stated((10, 30, 100)),
         significance=Stated(0.1, "Appendix C.4"),
         learning_steps=Stated(100, "Appendix C.4"),
         learning_episodes=Stated(50, "Appendix C.4"),

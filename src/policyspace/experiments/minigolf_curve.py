@@ -7,6 +7,7 @@ import polars as pl
 
 from policyspace.experiments.frames import groups, means, paired, tidy
 from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
+from policyspace.experiments.literal import LITERAL
 from policyspace.experiments.minigolf_learning import OURS, best_returns, by_learning, learnings, panel_name
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Minigolf: the best putter for each agent"
-RUNS = 10  # independent optimisations of a whole curve; the paper says 100 runs, and not of what
+RUNS = {"literal": LITERAL["minigolf"].runs.value, "ours": 10}  # independent optimisations of a whole curve
 
 LENGTHS = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.5, 13.0, 15.0]
 FEW_LENGTHS = [1.0, 2.0, 3.0, 5.0, 11.5, 15.0]
@@ -49,6 +50,7 @@ def cells(scale: Scale) -> list[Cell]:
         Cell(
             "minigolf-curve",
             {
+                "procedure": procedure,
                 "agent": agent,
                 "learning": learning,
                 "putter_lengths": FEW_LENGTHS if scale.quick else LENGTHS,
@@ -56,8 +58,8 @@ def cells(scale: Scale) -> list[Cell]:
                 "seed": seed,
             },
         )
-        for _, learning in learnings(scale)
-        for seed in range(scale.num_runs(RUNS, 2))
+        for procedure, _, learning in learnings(scale)
+        for seed in range(scale.num_runs(RUNS[procedure], 2))
         for agent in AGENTS
     ]
 

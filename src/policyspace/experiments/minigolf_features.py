@@ -11,6 +11,7 @@ from policyspace.experiments.configuring import rounds_at
 from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
 from policyspace.experiments.frames import groups, paired, rates, tidy
 from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
+from policyspace.experiments.literal import LITERAL, procedures
 from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS, deviation_of, golf, learned
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Minigolf: random features"
-RUNS = 100
-
-EPISODES = (10, 30, 100)
-"""n; the paper shows several and does not say which."""
+STATED = LITERAL["minigolf"]
+RUNS = STATED.runs.value
+EPISODES = STATED.num_episodes.value
 PAPER = {"penalty": 0.25, "num_updates": 100}
 """ζ and the updates of C_I."""
 
@@ -50,13 +50,14 @@ Counts = dict[tuple[str, int, str], Rate]
 def cells(scale: Scale) -> list[Cell]:
     """Ways of configuring at equal numbers of episodes a round, as the paper compares them, and at equal totals."""
     features = [
-        _cell(scale, "features", design, options, seed, num_attempts=attempts, num_episodes=n)
+        _cell(procedure, "features", design, options, seed, num_attempts=attempts, num_episodes=n)
+        for procedure in procedures(scale)
         for n in ((40,) if scale.quick else EPISODES)
-        for design, options, attempts in _ways(scale)
+        for design, options, attempts in _ways(scale, procedure)
         for seed in range(scale.num_runs(RUNS, 2))
     ]
     totals = [
-        _cell(scale, "totals", design, options, seed, **rounds_at(total, design))
+        _cell("ours", "totals", design, options, seed, **rounds_at(total, design))
         for total in ((40,) if scale.quick else TOTALS)
         for design, options in (("none", {}), ("uniform", {}), ("paper", {**PAPER, "joint": True}), ("d-optimal", {}))
         for seed in range(scale.num_runs(TOTALS_RUNS, 2))
@@ -64,24 +65,27 @@ def cells(scale: Scale) -> list[Cell]:
     return features + ([] if scale.as_published else totals)
 
 
-def _ways(scale: Scale) -> list[tuple[str, dict[str, Any], int]]:
+def _ways(scale: Scale, procedure: str) -> list[tuple[str, dict[str, Any], int]]:
     """(design, its options, attempts): none, Algorithm 4 with N_conf = 10 attempts a feature, and our default."""
-    if scale.as_published:
-        return [("none", {}, 0), ("paper", {**PAPER, "last_point": True}, 10)]
-    return [("none", {}, 0), ("paper", PAPER, 1 if scale.quick else 10), ("d-optimal", {}, NUM_ATTEMPTS)]
+    attempts = 1 if scale.quick else 10
+    if procedure == "literal":
+        return [("none", {}, 0), ("paper", STATED.objective, attempts)]
+    return [("none", {}, 0), ("paper", PAPER, attempts), ("d-optimal", {}, NUM_ATTEMPTS)]
 
 
-def _cell(scale: Scale, part: str, design: str, options: dict[str, Any], seed: int, **rounds: int) -> Cell:
+def _cell(procedure: str, part: str, design: str, options: dict[str, Any], seed: int, **rounds: int) -> Cell:
+    literal = procedure == "literal"
     return Cell(
         "minigolf-features",
         {
+            "procedure": procedure,
             "part": part,
             "design": design,
             "design_options": options,
             **rounds,
-            "learning": AS_PUBLISHED if scale.as_published else BRIEF[OURS],
-            "significance": 0.01,
-            "paper_rule": scale.as_published,
+            "learning": AS_PUBLISHED if literal else BRIEF[OURS],
+            **({"adam": STATED.adam} if literal else {}),
+            "significance": STATED.significance.value,
             "seed": seed,
         },
     )
@@ -192,7 +196,7 @@ def features_panel(records: list[Record]) -> Panel:
     """Selected when owned and when not, feature by feature."""
     parts, agents = judge(records), len({r.setting["seed"] for r in records})
     power, false = counts(records, owned=True), counts(records, owned=False)
-    published = bool(records[0].setting["paper_rule"])
+    published = records[0].setting.get("procedure") == "literal"
     keys = sorted({*power, *false}, key=lambda k: (list(WAYS).index(k[0]), k[1], list(FEATURES).index(k[2])))
     more = (
         "" if published else " A configured run sees n episodes in each of its rounds; equal totals are compared below."

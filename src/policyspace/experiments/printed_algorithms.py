@@ -98,26 +98,31 @@ class PrintedAlgorithm:
                 rounds.append(self._round(rounds, last, proposal, found))
         return rounds
 
-    def combinatorial(self, initial: Configuration) -> tuple[list[list[str]], int]:
+    def combinatorial(self, initial: Configuration) -> list[list[list[str]]]:
         """Algorithm 3: for each set of units not yet in the collection, N_conf configurations; collections are united.
 
-        What it returns, and the number of rounds. The empty set asks for nothing, so there is nothing to configure for.
+        The collection after every round. The empty set asks for nothing, so there is nothing to configure for.
         """
         supports = all_of(self.space)
         first = self._observed(initial, 0, supports[:-1])
-        collection, num_rounds = self._collection(first), 1
+        collection = self._collection(first)
+        united = [self._named(collection)]
         for support in supports[1:]:
             if support in collection:
                 continue
             last = first
             for _ in range(self.num_attempts):
-                proposal = self._proposed(last, [g for g in self.space.tested if g in support], num_rounds)
+                proposal = self._proposed(last, [g for g in self.space.tested if g in support], len(united))
                 omega = self.world.check_configuration(proposal.configuration)
-                last = self._observed(omega, num_rounds, supports[:-1])
+                last = self._observed(omega, len(united), supports[:-1])
                 collection |= self._collection(last)
-                num_rounds += 1
+                united.append(self._named(collection))
+        return united
+
+    def _named(self, collection: set[Support]) -> list[list[str]]:
+        """Smallest first."""
         named = [[self.space.groups[g].name for g in self.space.tested if g in support] for support in collection]
-        return sorted(named, key=lambda names: (len(names), names)), num_rounds
+        return sorted(named, key=lambda names: (len(names), names))
 
     def _collection(self, seen: Observed) -> set[Support]:
         found = rule_1(self.space, np.append(seen.statistics, 0.0), self.significance)
