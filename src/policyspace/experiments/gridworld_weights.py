@@ -3,7 +3,9 @@
 from functools import lru_cache
 from typing import Any
 
-from policyspace.experiments.configured_run import designed, error_rates, printed, world_and_space
+import numpy as np
+
+from policyspace.experiments.configured_run import designed, error_rates, observer, printed, world_and_space
 from policyspace.experiments.configuring_gridworld import SETTINGS
 from policyspace.experiments.configuring_panels import by_episodes
 from policyspace.experiments.literal import procedures
@@ -12,8 +14,7 @@ from policyspace.experiments.records import Cell, Record
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import learn
-from policyspace.worlds.confmdp import Configuration, Key, rollout
-from policyspace.worlds.trajectories import Trajectories
+from policyspace.worlds.confmdp import Configuration, Key
 
 TITLE = "Discrete grid world, weight by weight"
 RUNS = 15
@@ -53,11 +54,10 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     controls, start, rounds_key = jax.random.split(jax.random.key(setting["seed"]), 3)
     owned = world.random_controls(controls)
 
-    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
-        learning, acting = jax.random.split(key)
-        theta = learn(world, space, owned, configuration, learning, **setting.get("learning", {})).theta
-        return rollout(world, space, theta, configuration, acting, num_episodes)
+    def learned(truth: frozenset[str], configuration: Configuration, key: Key) -> np.ndarray:
+        return learn(world, space, truth, configuration, key, **setting.get("learning", {})).theta
 
+    observe = observer(world, space, owned, learned)
     made = printed if setting["procedure"] == "literal" else designed
     rounds = made(setting, world, weights, observe, rounds_key, world.random_configuration(start))
     names = tuple(weights.groups[g].name for g in weights.tested)

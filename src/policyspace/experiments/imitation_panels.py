@@ -176,7 +176,7 @@ def draw_divergences(found: dict[tuple[int, str], Mean]) -> "Figure":
 
 def _method(records: list[Record]) -> str:
     gauge = "Weights are compared with the mean over the four actions removed."
-    if records[0].setting["as_published"]:
+    if records[0].setting["procedure"] == "literal":
         fits = "Fitted by 1000 steps of Adam at 0.03, whose early stop is a penalty of its own."
         levels = "every round at full δ as in the paper's union"
     else:
