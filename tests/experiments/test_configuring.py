@@ -119,7 +119,7 @@ def test_each_part_of_the_claim_is_judged_on_the_same_agents(records, parts, ver
     assert tuple(part.holds for part in judge(agents(records, "num_episodes"))) == parts
     panel = by_episodes("gridworld", "Grid", records)
     assert panel.verdict == verdict
-    assert "pays 30·n episodes" in panel.why and "with configuration" in panel.why
+    assert "pays 30·n episodes" in panel.why and "configured." in panel.why
     assert "surely" in panel.criteria
     json.dumps(panel.numbers, allow_nan=False)
 

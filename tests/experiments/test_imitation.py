@@ -97,9 +97,9 @@ def test_counts_are_those_of_the_episodes():
 
 def test_every_agent_is_imitated_at_every_number_of_episodes():
     cells = imitation.cells(Scale())
-    assert len(cells) == 25 * 6 == len({cell.key for cell in cells})
-    assert len(imitation.cells(Scale(runs=3))) == 18
-    assert all(cell.setting["as_published"] for cell in imitation.cells(Scale(as_published=True)))
+    assert len(cells) == 2 * 25 * 6 == len({cell.key for cell in cells})
+    assert len(imitation.cells(Scale(runs=3))) == 36
+    assert {cell.setting["procedure"] for cell in imitation.cells(Scale(as_published=True))} == {"literal"}
 
 
 def record(n, seed, **errors):
@@ -107,7 +107,7 @@ def record(n, seed, **errors):
     values = {name: value + 0.1 * seed for name, value in values.items()}
     spaces = {"no-conf": 1, "conf": 0}
     result = {"error": values, "divergence": {k: v / 100 for k, v in values.items()}, "missed": spaces, "wrong": spaces}
-    return Record("imitation", {"num_episodes": n, "as_published": False, "seed": seed}, "0", 1.0, result)
+    return Record("imitation", {"num_episodes": n, "procedure": "ours", "seed": seed}, "0", 1.0, result)
 
 
 def records(conf, plain, ridge_error=5.0, lasso_error=5.0, agents=12):
@@ -167,7 +167,7 @@ def test_panels_are_drawn_and_repeat_themselves(tmp_path):
 
 
 def test_a_run_gives_the_distance_of_every_imitator():
-    result = imitation.run({"num_episodes": 300, "as_published": False, "seed": 3})
+    result = imitation.run({"num_episodes": 300, "procedure": "ours", "seed": 3})
     assert set(result["error"]) == set(result["divergence"]) == set(NAMES)
     assert all(0 < value < 60 for value in result["error"].values())
     # In the true space fewer weights are estimated from the same pairs.

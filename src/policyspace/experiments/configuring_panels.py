@@ -11,7 +11,7 @@ from policyspace.experiments.judging import FEWEST, Part, above, all_of, verdict
 from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
-from policyspace.report.plots import draw_lines, logarithmic
+from policyspace.report.plots import draw_apart, draw_lines, logarithmic
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
 
 if TYPE_CHECKING:
@@ -128,11 +128,13 @@ def _from_first(found: pl.DataFrame, rate: str) -> dict[tuple[str, int], Mean]:
 
 def _helps(found: pl.DataFrame) -> Part:
     gains = gains_of(found)
+    if not gains:
+        return Part("No agent was seen both ways", None)
     clear = [n for n, gain in gains.items() if gain.low > 0]
     worse = [n for n, gain in gains.items() if gain.high < 0]
-    idle = bool(gains) and all(gain.high < FLAT for gain in gains.values())
+    idle = all(gain.high < FLAT for gain in gains.values())
     shown = "; ".join(f"{gain.rounded(3)} at n = {n}" for n, gain in gains.items())
-    helps = 2 * len(clear) >= len(gains) > 0 and not worse
+    helps = 2 * len(clear) >= len(gains) and not worse
     return Part(f"Configuring lowers β̂ of the same agents by {shown}, clearly so at {len(clear)} of {len(gains)} n",
                 True if helps else False if not clear and (worse or idle) else None)  # fmt: skip
 
@@ -147,21 +149,30 @@ def by_episodes(name: str, title: str, records: list[Record]) -> Panel:
     """The paper's figure: α̂ and β̂ against the episodes of one round, with and without configuration."""
     found = agents(records, "num_episodes")
     parts, gains = judge(found), gains_of(found)
-    false = rates(found, "any_false", "design")
-    rounds = float(np.mean(found.filter(pl.col("design") == "paper")["num_rounds"].to_list()))
     return Panel(
         f"{name}-episodes",
         f"{title}: errors against the episodes of one round",
         CLAIM,
-        verdict_of(parts, min((gain.num_runs for gain in gains.values()), default=0)),
-        f"{why(parts)} A configured run has {rounds:.0f} rounds on average, so it pays {rounds:.0f}·n episodes: the "
-        f"panel at equal totals says what that is worth. Agents with a false selection: {false['none'].count} of "
-        f"{false['none'].num_runs} without, {false['paper'].count} of {false['paper'].num_runs} with configuration.",
+        verdict_of(parts, min(rate.num_runs for rate in rates(found, "any_false", "design", "episodes").values())),
+        f"{why(parts)} {_paid(found)}",
         draw(found, f"{title}: one round of n episodes", "episodes of one round, n"),
         COLUMNS,
         _rows(found),
         {"summaries": _numbers(found), "gains": {str(n): gain.numbers for n, gain in gains.items()}},
         CRITERIA,
+    )
+
+
+def _paid(found: pl.DataFrame) -> str:
+    """What configured runs pay, and how many runs select falsely."""
+    false = rates(found, "any_false", "design")
+    errors = ", ".join(f"{rate.count} of {rate.num_runs} {WAYS[design]}" for design, rate in false.items())
+    if "paper" not in false:
+        return f"There are no configured runs. Runs with a false selection: {errors}."
+    rounds = float(np.mean(found.filter(pl.col("design") == "paper")["num_rounds"].to_list()))
+    return (
+        f"A configured run has {rounds:.0f} rounds on average, so it pays {rounds:.0f}·n episodes. Runs with a false "
+        f"selection: {errors}."
     )
 
 
@@ -190,15 +201,16 @@ def draw(found: pl.DataFrame, title: str, label: str) -> "Figure":
     figure = new_figure(4.0, title, width=9.6)
     plots = dict(zip((MISSED, WRONG), figure.subplots(1, 2, width_ratios=(3, 2)), strict=True))
     titles = {MISSED: "controlled features missed, β̂", WRONG: "others selected, α̂"}
+    draw_lines(plots[MISSED], means(found, MISSED, "design", "episodes"), COLOURS, LABELS, floor=0.0, apart=1.03)
+    draw_apart(plots[WRONG], means(found, WRONG, "design", "episodes"), COLOURS)
     for rate, axes in plots.items():
         bare(axes)
-        draw_lines(axes, means(found, rate, "design", "episodes"), COLOURS, LABELS, floor=0.0, apart=1.05)
         logarithmic(axes, found["episodes"].unique().sort().to_list())
         axes.set_xlabel(label)
         axes.set_title(titles[rate], loc="left", fontsize=10.5)
     plots[MISSED].set_ylim(0, 1.02)
     top = max(0.05, plots[WRONG].get_ylim()[1])
-    plots[WRONG].set_ylim(-0.02 * top, top)  # a line at zero is seen whole
+    plots[WRONG].set_ylim(-0.03 * top, top)  # a mark at zero is seen whole
     figure.legend(*plots[MISSED].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
                   fontsize=8.5)  # fmt: skip
     return figure

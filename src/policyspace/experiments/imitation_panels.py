@@ -9,7 +9,7 @@ from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
 from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
-from policyspace.report.plots import draw_lines, draw_whiskers, legend
+from policyspace.report.plots import draw_lines, legend
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, RED, bare, new_figure, new_plot
 
 if TYPE_CHECKING:
@@ -147,14 +147,11 @@ def draw_errors(found: dict[tuple[int, str], Mean]) -> "Figure":
     figure = new_figure(5.0, "Distance from the agent, ‖θ̂ − θ*‖")
     plots = figure.subplots(2, 3, sharex=True, sharey=True).ravel()
     for axes, (name, label) in zip(plots, LABELS.items(), strict=True):
-        theirs = [
-            (n, Mean(value, margin, 25)) for n, (value, margin) in zip(AUTHORS_EPISODES, AUTHORS[name], strict=True)
-        ]
-        draw_lines(
-            axes, {("theirs", n): mean for n, mean in theirs}, {"theirs": GREY}, {"theirs": "the authors'"}, marker=""
-        )
-        own = [(n, mean) for (n, other), mean in found.items() if other == name]
-        draw_whiskers(axes, own, COLOURS[name], "ours", "o-", linewidth=2)
+        theirs = zip(AUTHORS_EPISODES, AUTHORS[name], strict=True)
+        both = {("theirs", n): Mean(value, margin, 25) for n, (value, margin) in theirs}
+        both |= {("ours", n): mean for (n, other), mean in found.items() if other == name}
+        labels = {"theirs": "the authors'", "ours": "found here"}
+        draw_lines(axes, both, {"theirs": GREY, "ours": COLOURS[name]}, labels, apart=1.12)
         axes.set_title(label, fontsize=9.5, color=INK)
         axes.set_xscale("log")
         axes.minorticks_off()
@@ -179,7 +176,7 @@ def draw_divergences(found: dict[tuple[int, str], Mean]) -> "Figure":
 
 def _method(records: list[Record]) -> str:
     gauge = "Weights are compared with the mean over the four actions removed."
-    if records[0].setting["as_published"]:
+    if records[0].setting["procedure"] == "literal":
         fits = "Fitted by 1000 steps of Adam at 0.03, whose early stop is a penalty of its own."
         levels = "every round at full δ as in the paper's union"
     else:

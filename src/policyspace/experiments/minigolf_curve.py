@@ -186,12 +186,10 @@ def _known(value: float | None) -> str:
 
 
 def draw(found: pl.DataFrame, reference: dict[str, dict[float, float]], title: str) -> "Figure":
-    """Mean curves with their 95 % bands, every single curve faint behind; the best putter and the paper's are marked."""
+    """Mean curves with their 95 % bands; the best putter and the paper's are marked."""
     figure, axes = new_plot(4.2, title)
     for agent, own in groups(found, "agent").items():
         returns = means(own, "return", "length")
-        for run in groups(own, "seed").values():
-            axes.plot(run["length"], run["return"], color=COLOURS[agent], alpha=0.2, linewidth=0.7)
         _mark(axes, agent, {length: mean.value for length, mean in returns.items()})
         if agent in reference:
             axes.plot(*zip(*reference[agent].items(), strict=True), "x", color=COLOURS[agent], markersize=6, zorder=5)
@@ -213,7 +211,9 @@ def _mark(axes: "Axes", agent: str, curve: dict[float, float]) -> None:
     axes.annotate(f"best at {best:g}", (best, curve[best]), xytext=(5, 9), textcoords="offset points", ha="left",
                   color=colour, fontsize=9)  # fmt: skip
     paper, middle = (float(np.interp(at, list(curve), list(curve.values()))) for at in (PAPER[agent], 7.5))
-    axes.plot(PAPER[agent], paper, "D", markerfacecolor="white", color=colour, markersize=7, zorder=3)
+    axes.plot(
+        PAPER[agent], paper, "D", markerfacecolor="none", markeredgewidth=1.6, color=colour, markersize=13, zorder=3
+    )
     # Above and to the right of one line, below and to the left of the other: clear of both, flat or falling.
     above = agent == "A1"
     axes.annotate(

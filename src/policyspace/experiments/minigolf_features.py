@@ -16,7 +16,7 @@ from policyspace.experiments.minigolf_learning import AS_PUBLISHED, BRIEF, OURS,
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
 from policyspace.report.estimates import Rate
-from policyspace.report.plots import draw_lines, logarithmic
+from policyspace.report.plots import draw_apart, draw_lines, logarithmic
 from policyspace.report.style import INK, bare, new_figure
 from policyspace.worlds.confmdp import Configuration, Key
 from policyspace.worlds.minigolf import Minigolf
@@ -235,11 +235,15 @@ def draw(power: Counts, false: Counts, title: str) -> "Figure":
         for axes, found in zip(grid[:, column], (power, false), strict=True):
             bare(axes)
             own = {(design, n): rate for (design, n, name), rate in found.items() if name == feature}
-            draw_lines(axes, own, COLOURS)
+            if found is power:
+                draw_lines(axes, own, COLOURS)
+            else:
+                draw_apart(axes, own, COLOURS, apart=1.2)
             logarithmic(axes, sorted({n for _, n in own}))
         grid[0, column].set_title(label, fontsize=11, color=INK)
     grid[0, 0].set_ylim(0, 1.04)
-    grid[1, 0].set_ylim(0, max(0.1, *(1.2 * rate.value for rate in false.values())) if false else 0.1)
+    top = max((1.05 * rate.high for rate in false.values()), default=0.1)
+    grid[1, 0].set_ylim(-0.05 * top, top)  # a mark at zero is seen whole
     grid[0, 0].set_ylabel("selected when owned")
     grid[1, 0].set_ylabel("when not owned")
     grid[1, len(FEATURES) // 2].set_xlabel("episodes n in each round")

@@ -25,6 +25,7 @@ QUANTITIES = {
 }
 FAMILIES = {"gaussian": "Gaussian", "boltzmann": "Boltzmann"}
 COLOURS = {"gaussian": GREEN, "boltzmann": AMBER}
+NO_SETTINGS = "The paper simulates none of this, so it has no settings to be taken literally."
 FEWEST_SETS = 100
 """Simulated data sets below which a share near δ cannot be told from δ."""
 
@@ -129,7 +130,7 @@ def concentration_panel(found: list[Looseness]) -> Panel:
         ],
         {f"{f.family}, {f.num_pairs}, {f.quantity}": {"broken": f.broken.count, "factor": f.factor} for f in found},
         "A bound holds unless it is surely broken more often than δ; the claim holds if all do, and partly if some do. At "
-        f"least {FEWEST_SETS} data sets of each.",
+        f"least {FEWEST_SETS} data sets of each. {NO_SETTINGS}",
     )
 
 
@@ -160,7 +161,8 @@ def sizes_panel(sizes: list[Size]) -> Panel:
         ],
         {"pairs": numbers, "contradicted": len(contradicted)},
         "It holds if at the n that is proven the chance of an error, by the law of λ, is at most δ, and if at no simulated "
-        f"n the share of errors is surely above its bound; it does not if either fails. At least {FEWEST_SETS} data sets of each.",
+        f"n the share of errors is surely above its bound; it does not if either fails. At least {FEWEST_SETS} data "
+        f"sets of each. {NO_SETTINGS}",
     )
 
 

@@ -51,6 +51,21 @@ def draw_whiskers(
     axes.errorbar(x, value, ends, fmt=marks, markersize=5, color=colour, label=label, **options)
 
 
+def draw_apart(
+    axes: "Axes",
+    found: Mapping[tuple[str, Any], Mean | Rate],
+    colours: Mapping[str, str],
+    labels: Mapping[str, str] = MappingProxyType({}),
+    apart: float = 1.08,
+) -> None:
+    """Estimates by name and place as whiskers beside each other: where many are the same, as zero is, all are seen."""
+    shown = [name for name in colours if any(other == name for other, _ in found)]
+    for place, name in enumerate(shown):
+        aside = apart ** (place - (len(shown) - 1) / 2)
+        points = [(x * aside, e) for (other, x), e in found.items() if other == name]
+        draw_whiskers(axes, points, colours[name], labels.get(name), elinewidth=1.6, capsize=2)
+
+
 def _arrays(points: Points) -> tuple[np.ndarray, ...]:
     """Places, values and ends of the intervals [p]; an interval that is not known has no length."""
     x, value, low, high = (np.array(row) for row in zip(*((x, e.value, e.low, e.high) for x, e in points), strict=True))
