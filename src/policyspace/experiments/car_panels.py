@@ -7,6 +7,7 @@ import polars as pl
 
 from policyspace.experiments.frames import difference, groups, rates, tidy
 from policyspace.experiments.judging import FEWEST, Part, above, verdict_of, why
+from policyspace.experiments.literal import settings_panels
 from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.fits.law import ChiSquare
@@ -152,7 +153,8 @@ def analyse(records: list[Record]) -> list[Panel]:
             {"outcomes": plain, "significance": level},
         ),
     ]
-    return panels if statistics.is_empty() else [*panels, law_panel(statistics, level)]
+    law = [] if statistics.is_empty() else [law_panel(statistics, level)]
+    return [*panels, *law, *settings_panels("car", "car", records)]
 
 
 def law_panel(statistics: pl.DataFrame, level: float) -> Panel:

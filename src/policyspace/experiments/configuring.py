@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from policyspace.experiments.configuring_panels import panels
-from policyspace.experiments.literal import LITERAL, Literal, procedures
+from policyspace.experiments.literal import LITERAL, Literal, procedures, settings_panels
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
 
@@ -76,7 +76,8 @@ class Configuring:
 
     def analyse(self, records: list[Record]) -> list[Panel]:
         """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
-        return panels(self.experiment, self.title, records)
+        settings = settings_panels(self.experiment, self.experiment, records)
+        return panels(self.experiment, self.title, records) + settings
 
     def _seeds(self, scale: Scale) -> range:
         return range(scale.num_runs(self.stated.runs.value, 1))

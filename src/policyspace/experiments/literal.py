@@ -6,8 +6,8 @@ Records of the procedure "literal" are made by these, records of the procedure "
 from dataclasses import dataclass, fields
 from typing import Any
 
-from policyspace.experiments.panel import Scale
-from policyspace.table import Table
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.records import Record
 
 GUESS = "a guess"
 
@@ -139,11 +139,27 @@ def procedures(scale: Scale) -> tuple[str, ...]:
     return ("literal",) if scale.as_published else ("literal", "ours")
 
 
-def settings_table(world: str) -> Table:
-    """Every constant of an experiment, and where the paper states it."""
+def settings_panels(experiment: str, world: str, records: list[Record]) -> list[Panel]:
+    """Beside results of the literal procedure, every constant of it and where the paper states it."""
+    if records[0].setting.get("procedure") != "literal":
+        return []
     own = [(one.name, getattr(LITERAL[world], one.name)) for one in fields(Literal)]
-    rows = [(name.replace("_", " "), _words(said.value), said.where) for name, said in own if said is not None]
-    return Table(("setting", "value", "stated in"), rows)
+    rows: list[tuple[str, ...]] = [
+        (name.replace("_", " "), _words(said.value), said.where) for name, said in own if said is not None
+    ]
+    guesses = sum(row[-1].startswith(GUESS) for row in rows)
+    return [
+        Panel(
+            f"{experiment}-settings",
+            "The literal settings, and where the paper states them",
+            "Which of these settings are the paper's, and which are guesses where it is silent?",
+            "our own",
+            f"{len(rows) - guesses} of {len(rows)} are stated in the paper, {guesses} are guesses.",
+            None,
+            ("setting", "value", "stated in"),
+            rows,
+        )
+    ]
 
 
 def _words(value: Any) -> str:

@@ -7,7 +7,7 @@ import polars as pl
 
 from policyspace.experiments.frames import groups, means, paired, tidy
 from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
-from policyspace.experiments.literal import LITERAL
+from policyspace.experiments.literal import LITERAL, settings_panels
 from policyspace.experiments.minigolf_learning import OURS, best_returns, by_learning, learnings, panel_name
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
@@ -76,7 +76,8 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
 def analyse(records: list[Record]) -> list[Panel]:
     """One panel for each σ_π and way of learning that has records of both agents."""
     ways = by_learning(records)
-    return [_panel(*way, own) for way, own in ways if {r.setting["agent"] for r in own} == set(AGENTS)]
+    made = [_panel(*way, own) for way, own in ways if {r.setting["agent"] for r in own} == set(AGENTS)]
+    return made + settings_panels("minigolf-curve", "minigolf", records)
 
 
 def curves(records: list[Record]) -> pl.DataFrame:
