@@ -16,6 +16,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.formula import Formula, parse_formula
 from policyspace.data.lags import with_lags
 from policyspace.data.missing import Missing, complete
+from policyspace.data.offsets import named_offset, with_offset
 from policyspace.data.readers import read
 from policyspace.data.vocabulary import is_names
 from policyspace.errors import InputError
@@ -98,8 +99,10 @@ def one_or_many(names: Sequence[str]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
 
 
-def told(data: Demonstrations, lags: int | None = None, weights_are: str | None = None) -> Demonstrations:
-    """The same pairs with the agent's last actions as features, and with what its weights mean."""
+def told(
+    data: Demonstrations, lags: int | None = None, weights_are: str | None = None, offset: Any = None
+) -> Demonstrations:
+    """The same pairs with the agent's last actions as features, with what its weights mean, and with what is known."""
     if weights_are not in (None, "counts", "sampling"):
         raise InputError(f"weights are 'counts' or 'sampling' weights, found {weights_are!r}: choose one.")
     if weights_are is not None:
@@ -109,7 +112,9 @@ def told(data: Demonstrations, lags: int | None = None, weights_are: str | None 
         if weights_are == "sampling":  # they say how rows compare, not how many there are
             assert data.weights is not None
             data = replace(data, weights=data.weights * (np.count_nonzero(data.weights) / data.weights.sum()))
-    return data if lags is None else with_lags(data, lags)
+    data, known = (data, {}) if offset is None else named_offset(data, offset)
+    data = data if lags is None else with_lags(data, lags)
+    return with_offset(data, known) if known else data
 
 
 def _beside(table: Table, actions: Any, features: Sequence[str] | None, words: dict[str, Any]) -> Demonstrations:

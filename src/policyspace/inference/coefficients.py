@@ -138,7 +138,7 @@ def coefficients_of(
     )
     z = np.abs((theta - space.fixed) / spread)
     p_values = 2 * (stdtr(degrees, -z) if degrees < np.inf else ndtr(-z))
-    unit = _units(linear, data)
+    unit = _units(space, data)
     rows = [
         Coefficient(
             names[i], owner[i], float(estimate[i]), float(spread[i]), float(ends(i)[0]), float(ends(i)[1]),
@@ -177,16 +177,12 @@ def _standard_errors(
     return np.sqrt(variance), degrees, f"of the model{penalised}, which hold if rows are independent decisions"
 
 
-def _units(likelihood: LinearLikelihood, data: Demonstrations) -> np.ndarray:
+def _units(space: Any, data: Demonstrations) -> np.ndarray:
     """What a weight is multiplied by to be that of standardised features and amounts [d]; NaN for the constant."""
-    space, scale = likelihood.space, likelihood.design.scale
-    if not space.intercept:  # the design's own scale is then a root mean square
-        weights = np.ones(data.num_pairs) if data.weights is None else data.weights
-        mean = np.average(data.features, axis=0, weights=weights)
-        scale = np.sqrt(np.average((data.features - mean) ** 2, axis=0, weights=weights))
-    columns = np.concatenate([np.full(int(space.intercept), np.nan), scale])
-    of_action = np.ones(len(space.row_names)) if data.discrete else data.actions.std(axis=0)
-    return np.concatenate([columns / size for size in of_action])
+    weights = np.ones(data.num_pairs) if data.weights is None else data.weights
+    spread = np.asarray(space.spread(data.features, weights))
+    of_action = np.ones(1) if data.discrete else data.actions.std(axis=0)
+    return spread / np.repeat(of_action, len(spread) // len(of_action))
 
 
 def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.ndarray) -> FitNumbers:
@@ -201,6 +197,9 @@ def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.n
         best = float(weights @ log_probs)  # without Firth's penalty
         counts = np.bincount(data.actions, weights, len(data.action_names))
         null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
+        if space.offset:
+            alone = likelihood.fit(frozenset()).theta
+            null = float(weights @ np.asarray(space.log_prob(alone, data.features, data.actions)))
         equal = -total * float(np.log(len(counts)))
         probabilities = np.column_stack([expected, 1 - expected.sum(axis=1)])
         hits = float(weights @ (probabilities.argmax(axis=1) == data.actions) / total)
