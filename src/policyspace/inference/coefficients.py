@@ -11,12 +11,16 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Likelihood, LinearLikelihood
 from policyspace.fits.fisher import as_linear_likelihood, raw_inverse
-from policyspace.fits.sandwich import clustered_covariance, clusters_of
+from policyspace.fits.sandwich import clustered_covariance, num_clusters
 from policyspace.inference.calibration_bins import CalibrationBin, calibration_bins
 from policyspace.inference.intervals import ends_of, parameter_names
 from policyspace.table import Table
 
 COLUMNS = ("parameter", "estimate", "std. error", "interval", "odds ratio", "p", "standardised")
+
+
+FEW_CLUSTERS = 100
+"""Clusters below which standard errors by cluster, which are those of R's `vcovCL`, are noticeably too small."""
 
 
 @dataclass(frozen=True)
@@ -159,14 +163,14 @@ def _standard_errors(
 ) -> tuple[np.ndarray, float, str]:
     """Of every weight [d], the degrees of freedom of their law (infinite: the normal one), and what they are of."""
     if clustered:
-        num_clusters = int(clusters_of(data).max()) + 1
-        what = f"{num_clusters} subjects" if data.subjects is not None else "rows"
-        found = np.sqrt(np.diag(clustered_covariance(likelihood, data)))
-        return (
-            found,
-            num_clusters - 1.0,
-            f"by cluster ({what}), which hold where rows of a cluster depend on each other too",
-        )
+        size = num_clusters(data)
+        what = f"{size} subjects" if data.subjects is not None else "rows"
+        holds = "which hold where rows of a cluster depend on each other too"
+        if size < FEW_CLUSTERS:
+            holds += (
+                f"; with fewer than {FEW_CLUSTERS} clusters they are too small, for which the test 'robust' makes up"
+            )
+        return np.sqrt(np.diag(clustered_covariance(likelihood, data))), size - 1.0, f"by cluster ({what}), {holds}"
     inverse, hidden = raw_inverse(likelihood.sharpened()[1] / likelihood.total_weight, likelihood.design)
     spare, degrees = likelihood.total_weight, np.inf
     if getattr(likelihood.space, "estimated", False):
