@@ -62,16 +62,16 @@ class Scan:
 
     def __call__(self, part: Part) -> Facts:
         """What there is to know about it."""
-        total = None
+        total: Facts | None = None
         for start, taken in self.layout.tables(part, self.layout.all_columns):
             with located(part.file.path):
-                facts = self._facts(part, start, taken)
+                facts = self._facts(part, start, taken, total)
             total = facts if total is None else total + facts
         if total is None:
             raise InputError(f"{part.file.path}: a table needs at least one row, found none: leave the file out.")
         return total
 
-    def _facts(self, part: Part, start: int, taken: Taken) -> Facts:
+    def _facts(self, part: Part, start: int, taken: Taken, before: Facts | None) -> Facts:
         layout = self.layout
         most = {name: MAX_LEVELS if name in layout.categories else MOST_LABELS for name in layout.coded}
         values = {name: _counted(name, taken.arrays[name], most[name]) for name in layout.coded}
@@ -83,11 +83,12 @@ class Scan:
         }
         strata = None
         if self.stratified:
-            generator = np.random.Generator(np.random.PCG64([self.seed, part.number, start]))
-            strata = Strata.of(taken.table, layout.actions[0], generator.random(len(taken)))
+            drawn = np.random.Generator(np.random.PCG64([self.seed, part.number, start])).random(len(taken))
+            below = {} if before is None or before.strata is None else before.strata.below
+            strata = Strata.of(taken.table, layout.actions[0], drawn, below)
         return Facts(
             len(taken), taken.dropped, values, weights, of_label, {n: np.unique(found) for n, found in clusters.items()},
-            self._stretches(part, start, taken, clusters), strata, self._sums(taken), most,
+            self._stretches(part, start, taken, clusters, before), strata, self._sums(taken), most,
         )  # fmt: skip
 
     def _sums(self, taken: Taken) -> tuple[Any, ...] | None:
@@ -117,12 +118,15 @@ class Scan:
             [weights.sum(dtype=np.float64), (weights > 0).sum(), (~whole).sum()], dtype=np.float64
         ), of_label
 
-    def _stretches(self, part: Part, start: int, taken: Taken, clusters: dict[str, np.ndarray]) -> Stretches:
+    def _stretches(
+        self, part: Part, start: int, taken: Taken, clusters: dict[str, np.ndarray], before: Facts | None
+    ) -> Stretches:
         """Whole subjects or episodes where they are named, else neighbouring rows."""
         layout = self.layout
         if clusters:
             numbers = scattered(clusters[layout.subjects or layout.episodes or ""], self.seed)
-            return Stretches.of(taken.table, numbers, MOST_STRETCHED)
+            below = 2**64 if before is None else before.stretches.below
+            return Stretches.of(taken.table, numbers, MOST_STRETCHED, below)
         own = np.arange(-(-len(taken) // STRETCH), dtype=np.uint64) + np.uint64(start // STRETCH)
         numbers = scattered(own + np.uint64(part.number << 40), self.seed)
         chosen = np.flatnonzero(numbers <= np.uint64(int(self.share * (2**64 - 1025))))
