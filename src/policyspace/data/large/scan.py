@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from policyspace.data.blocks import Block
 from policyspace.data.columns import MAX_LEVELS
+from policyspace.data.joint_moments import BLOCK
 from policyspace.data.large.layout import Layout, Taken, column_numbers
 from policyspace.data.large.parts import Part, located
 from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, scattered
@@ -31,7 +32,7 @@ class Facts:
     clusters: dict[str, np.ndarray]  # of episodes and subjects, a number for each
     stretches: Stretches
     strata: Strata | None
-    sums: tuple[Any, ...] | None  # of whatever else was to be added up
+    sums: tuple[Any, ...] | None  # of whatever else was to be added up; None where a value was not foreseen
     most_values: dict[str, int]  # that each coded column may have
 
     def __add__(self, other: "Facts") -> "Facts":
@@ -51,14 +52,17 @@ class Facts:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a task of the first pass does with its part; `also` is a function of blocks whose sum is wanted, too."""
+    """What a task of the first pass does with its part; `also` is a function of blocks whose sum is wanted, too.
+
+    `guess` is the layout with the values of its columns as far as the first rows show them.
+    """
 
     layout: Layout
     seed: int
     share: float  # of stretches that are candidates at all
     stratified: bool
+    guess: Layout | None = None
     also: Callable[[Block], tuple[Any, ...]] | None = None
-    size: int = 16384
 
     def __call__(self, part: Part) -> Facts:
         """What there is to know about it."""
@@ -92,10 +96,16 @@ class Scan:
         )  # fmt: skip
 
     def _sums(self, taken: Taken) -> tuple[Any, ...] | None:
-        sums = None
-        if self.also is not None:
-            for block in taken.blocks(self.size):
-                sums = _plus(sums, self.also(block))
+        """None where the guess was wrong, and nothing where there are no rows."""
+        if self.also is None or self.guess is None:
+            return None
+        known = self.guess.vocabulary
+        if any(value not in known[name] for name in self.guess.coded for value in taken.arrays[name][1]):
+            return None
+        sums: tuple[Any, ...] = ()
+        for block in replace(taken, layout=self.guess).blocks(BLOCK):
+            own = self.also(block)
+            sums = tuple(a + b for a, b in zip(sums, own, strict=True)) if sums else own
         return sums
 
     def _weights(self, taken: Taken, start: int) -> tuple[np.ndarray, Counter[Any]]:
@@ -142,7 +152,9 @@ def share_of_stretches(num_rows: int | None) -> float:
 
 def _plus(first: tuple[Any, ...] | None, second: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     if first is None or second is None:
-        return first if second is None else second
+        return None
+    if not first or not second:
+        return first or second
     return tuple(a + b for a, b in zip(first, second, strict=True))
 
 
