@@ -43,9 +43,10 @@ class RestrictedBatch:
         fixed: np.ndarray,
         free: Sequence[np.ndarray],
         thresholds: np.ndarray | None = None,
+        trusted: float = TRUSTED,
         max_passes: int = 30,
     ) -> None:
-        self.anchor, self.fixed, self.free, self.thresholds = anchor, fixed, free, thresholds
+        self.anchor, self.fixed, self.free, self.thresholds, self.trusted = anchor, fixed, free, thresholds, trusted
         size = len(free)
         self.thetas = np.zeros((size, len(fixed)))
         self.values = np.full(size, -np.inf)
@@ -127,7 +128,7 @@ class RestrictedBatch:
         """The next step of some fits [·, d]; those that gain slowly get Hessians of all rows, in one more pass."""
         found = _in_parallel(self._step, which.tolist())
         steps, gains = np.array([step for step, _ in found]).reshape(len(which), -1), [gain for _, gain in found]
-        slow = np.flatnonzero((self._ratio[which] > SLOW) & (np.array(gains) > TRUSTED)).tolist()
+        slow = np.flatnonzero((self._ratio[which] > SLOW) & (np.array(gains) > self.trusted)).tolist()
         if slow and self.anchor.sample is not None:
             hessians = self.anchor.rows.hessians(self.thetas[which[slow]])
             for place, i, hessian in zip(slow, which[slow].tolist(), hessians, strict=True):
@@ -150,7 +151,7 @@ class RestrictedBatch:
 
     def _judge(self, i: int, step: np.ndarray, gain: float) -> None:
         """Whether a fit has converged, or its side is certain."""
-        trusted = gain <= NEARLY and gain * np.sqrt(self._ratio[i]) <= TRUSTED
+        trusted = gain <= NEARLY and gain * np.sqrt(self._ratio[i]) <= self.trusted
         if trusted or gain <= max(TOLERANCE, 1e-15 * abs(self.values[i])):
             # The last step is taken on trust: what it gains is known to a small part of itself.
             self.thetas[i] += step
