@@ -16,7 +16,7 @@ SLOW = 0.1
 NEARLY = 1e-3
 """A gain in log-likelihood so small that the step which promises it may be taken on trust."""
 
-TRUSTED = 5e-8
+TRUSTED = 5e-9
 """What such a step may leave undone, in log-likelihood."""
 
 ROUGHLY = 1e-3
