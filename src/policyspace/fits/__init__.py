@@ -37,6 +37,13 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
     kind = next((kind for kind in LIKELIHOODS if isinstance(space, kind)), None)
     if kind is None:
         raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
+    whole = demonstrations.whole
+    if whole is not None and kind is not AnyPolicy:
+        if firth:
+            raise InputError(
+                f"Firth's penalty needs all rows in memory, found {whole.num_rows} that are read in passes."
+            )
+        return likelihood_of_rows(space, whole.rows, whole.strata or demonstrations, whole.moments)
     if kind is AnyPolicy:
         _check_names(space, demonstrations)
         _check_size(demonstrations)
