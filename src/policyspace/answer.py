@@ -181,6 +181,7 @@ class Identification(Shown):
         parameters = f", {self.num_parameters} parameters" if self.num_parameters else ""
         lines = [f"{self.num_pairs} pairs{parameters}, {self.rule} rule.", self._test_in_words()]
         lines.append(f"Promise: {self.promise}" if self.promise else f"No promise is made: {self._why_no_promise()}")
+        lines += [self.settings["reading"]] if "reading" in self.settings else []
         if len(self.supports) > 1:
             shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]
             more = f" and {len(self.supports) - 10} more" if len(self.supports) > 10 else ""

@@ -8,6 +8,7 @@ from scipy.special import ndtr
 
 from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.large.samples import STRETCH
 from policyspace.fits.base import Likelihood
 from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows, sample_of_episodes
@@ -101,8 +102,13 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
     if data.weights is not None:
         return unchecked("rows that stand for several have no order and no chance of their own")
+    if data.whole is not None and not data.whole.stretched:
+        return unchecked("no stretch of rows that was looked at holds two different actions")
     say_progress("checking what the policy assumes")
-    rows = sample_of_episodes(data.episodes, data.num_pairs, MOST_ROWS)
+    together = data.episodes
+    if data.whole is not None and together is None:  # the sample is of stretches
+        together = np.arange(data.num_pairs) // STRETCH
+    rows = sample_of_episodes(together, data.num_pairs, MOST_ROWS)
     left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
     if left is None:
         if likelihood.full.separated:
@@ -110,7 +116,7 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
         return unchecked("this policy cannot say what it expects")
     if likelihood.design is not None and data.num_pairs < FEWEST_ROWS * _parameters_of_an_action(likelihood):
         return unchecked(f"{data.num_pairs} rows are too few for what this policy leaves over to look like its noise")
-    of = "" if len(rows) == data.num_pairs else f" (on {len(rows)} of {data.num_pairs} rows, whole episodes)"
+    of = "" if len(rows) == data.num_logged else f" (on {len(rows)} of {data.num_logged} rows, whole episodes)"
     return ModelCheck([_independence(left, of), _form(left, of), _noise(left, of)], _fed_back(left))
 
 
