@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.identification import ACTIONS, NAMES, SEED, problem
 from benchmarks.table import Row, clock, show
+from policyspace.data.blocks import ArrayRows
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.choice_fits import ChoiceLikelihood
 from policyspace.policies import BoltzmannLinear
@@ -59,7 +60,7 @@ def rows() -> list[Row]:
     """The same policy both ways, then attributes."""
     features, actions = problem(NUM_ROWS)
     spaces = BoltzmannLinear(NAMES, ACTIONS), ChoiceLinear(NAMES, ACTIONS)
-    plain = cpu(lambda: one_out(BoltzmannLikelihood(spaces[0], features, actions, None)))
+    plain = cpu(lambda: one_out(BoltzmannLikelihood(spaces[0], ArrayRows(features, actions))))
     general = cpu(lambda: one_out(ChoiceLikelihood(spaces[1], features, actions, None)))
     space, columns, chosen = attributes(NUM_ROWS)
     shared = cpu(lambda: one_out(ChoiceLikelihood(space, columns, chosen, None)))

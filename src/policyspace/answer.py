@@ -184,6 +184,7 @@ class Identification(Shown):
         if known := self.settings.get("offset"):
             named = [f"{column} of {action}" for action, column in known.items()] if isinstance(known, dict) else known
             lines.append(f"Offset, added with weight 1 and not tested: {', '.join(named)}.")
+        lines += [self.settings["reading"]] if "reading" in self.settings else []
         if len(self.supports) > 1:
             shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]
             more = f" and {len(self.supports) - 10} more" if len(self.supports) > 10 else ""

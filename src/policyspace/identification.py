@@ -11,7 +11,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.limits import check_seed
 from policyspace.data.missing import Missing
 from policyspace.data.offsets import with_offset_columns
-from policyspace.data.sources import demonstrations_of, told
+from policyspace.data.sources import logged, told
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
@@ -30,7 +30,9 @@ from policyspace.shown import remembering_its_call
 
 RULES = ("simplified", "combinatorial")
 
-COLUMN_WORDS = ("features", "episodes", "weights", "subjects", "categorical", "missing", "reference", "formula")
+COLUMN_WORDS = (
+    "features", "episodes", "weights", "subjects", "categorical", "missing", "reference", "formula", "backend",
+)  # fmt: skip
 """What is said about data rather than about a policy."""
 
 
@@ -48,6 +50,7 @@ class Source(TypedDict, total=False):
     lags: int | None
     weights_are: Literal["counts", "sampling"] | None
     offset: Any
+    backend: Any
     policy: Policy
     hidden: Sequence[int] | None
     covariance: Any
@@ -89,6 +92,7 @@ def identify(
     lags: int | None = None,
     weights_are: Literal["counts", "sampling"] | None = None,
     offset: Any = None,
+    backend: Any = None,
 ) -> Identification:
     """Which groups of features or parameters does the agent control, and with what certainty?
 
@@ -100,14 +104,16 @@ def identify(
     "controlled" is at most `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's
     split instead. `test` says what decides: Wilks' theorem, Firth's test, the assumption-lean test, to which `dependence`
     says what is independent, the parametric bootstrap, universal inference, an e-process or a mixture e-value; by default
-    what the data allow. A `formula` names actions and features; `lags` adds last actions; `offset` has the weight 1.
+    what the data allow. A `formula` names actions and features; `lags` adds last actions; `offset` has the weight 1. Data
+    may be a folder, a pattern or a list of files; what is too large for memory is read in passes, by threads or `backend`.
     """
     _check_settings(rule, significance, correction)
     check_seed(seed)
     space, demonstrations = bound(
-        data, actions, features=features, episodes=episodes, weights=weights, reference=reference, policy=policy,
-        subjects=subjects, categorical=categorical, missing=missing, formula=formula, lags=lags, weights_are=weights_are,
-        hidden=hidden, covariance=covariance, groups=groups, always=always, fixed=fixed, intercept=intercept, offset=offset,
+        data, actions, backend=backend, features=features, episodes=episodes, weights=weights, reference=reference,
+        policy=policy, subjects=subjects, categorical=categorical, missing=missing, formula=formula, lags=lags,
+        weights_are=weights_are, hidden=hidden, covariance=covariance, groups=groups, always=always, fixed=fixed,
+        intercept=intercept, offset=offset,
     )  # fmt: skip
     if correction == "bh" and paper_rule:
         raise InputError("the paper's rule splits δ evenly (Bonferroni), found the correction 'bh': drop one of them.")
@@ -115,8 +121,11 @@ def identify(
         split = "bonferroni" if paper_rule else correction
         return simplified(space, demonstrations, significance, split, firth, test, seed, dependence)
     answer = combinatorial(space, demonstrations, significance, paper_rule, firth, test, seed, dependence)
-    if correction == "holm":
-        return answer
+    return answer if correction == "holm" else _without_correction(answer, correction)
+
+
+def _without_correction(answer: Identification, correction: str) -> Identification:
+    """The answer of a rule that has no use for it."""
     unused = f"the correction '{correction}' belongs to the simplified rule and was not used: Rule 1 has its own."
     return replace(answer, warnings=[*answer.warnings, unused])
 
@@ -129,7 +138,7 @@ def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Pol
     spec = PolicySpec(**said)
     if more.get("offset") is not None:
         columns["features"] = _with_offset_columns(columns.get("features"), more["offset"], spec)
-    found = demonstrations_of(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
+    found = logged(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
     pairs = told(found, **more)
     space = spec.bind(pairs).with_noise(
         lambda network: residual_covariance(

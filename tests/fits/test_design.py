@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
+from policyspace.data.blocks import ArrayRows
+from policyspace.data.joint_moments import moments_of
 from policyspace.fits.design import Design
 from policyspace.policies import BoltzmannLinear
+
+
+def design_of(policy, x, weights=None):
+    return Design(policy, moments_of(ArrayRows(x, np.empty((len(x), 0)), weights)))
 
 
 def space(q, intercept=True, groups="feature"):
@@ -15,7 +21,7 @@ def space(q, intercept=True, groups="feature"):
 def test_there_and_back(intercept):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 3)) * [1.0, 1e4, 1e-5] + [0.0, 2000.0, 1.0]
-    design = Design(space(3, intercept), x, None)
+    design = design_of(space(3, intercept), x)
     weights = rng.normal(size=(5, 2, 3 + intercept))
     np.testing.assert_allclose(design.to_raw(design.to_standardised(weights)), weights, rtol=1e-9, atol=1e-9)
     phi = np.column_stack([np.ones(50), x]) if intercept else x
@@ -30,7 +36,7 @@ def test_there_and_back(intercept):
 def test_weights_are_repeated_rows():
     rng = np.random.default_rng(1)
     x, counts = rng.normal(size=(40, 3)) + 5, rng.integers(0, 4, 40)
-    here, there = Design(space(3), x, counts.astype(float)), Design(space(3), np.repeat(x, counts, axis=0), None)
+    here, there = design_of(space(3), x, counts.astype(float)), design_of(space(3), np.repeat(x, counts, axis=0))
     np.testing.assert_allclose(here.mean, there.mean, rtol=1e-12)
     np.testing.assert_allclose(here.second_moment, there.second_moment, rtol=1e-10)
     np.testing.assert_allclose(here.correlation, there.correlation, rtol=1e-10, atol=1e-12)
@@ -41,20 +47,20 @@ def test_weights_are_repeated_rows():
 def test_a_constant_column_is_constant_over_many_rows(value):
     x = np.column_stack([np.random.default_rng(0).normal(size=300_000), np.full(300_000, value)])
     for weights in (None, np.random.default_rng(1).uniform(0, 2, 300_000)):
-        design = Design(space(2), x, weights)
+        design = design_of(space(2), x, weights)
         assert design.constant.tolist() == [False, True]
         assert design.num_free(np.ones(6, bool)) == 4
 
 
 def test_a_column_that_only_moves_where_nothing_weighs_is_constant():
     x = np.column_stack([np.arange(10.0), np.r_[np.zeros(8), 1.0, 2.0]])
-    assert Design(space(2), x, np.r_[np.ones(8), 0.0, 0.0]).constant.tolist() == [False, True]
+    assert design_of(space(2), x, np.r_[np.ones(8), 0.0, 0.0]).constant.tolist() == [False, True]
 
 
 def test_a_small_spread_around_a_large_mean_is_a_feature():
     rng = np.random.default_rng(2)
     x = np.column_stack([1.7e9 + rng.normal(size=500), rng.normal(size=500)])
-    design = Design(space(2), x, None)
+    design = design_of(space(2), x)
     assert design.full_rank and not design.constant.any()
 
 
@@ -72,7 +78,7 @@ def test_ranks_of_collinear_columns(intercept, groups):
     if groups == "parameter":
         x = x[:, [0, 2, 4]]
     policy = space(x.shape[1], intercept, groups)
-    design = Design(policy, x, None)
+    design = design_of(policy, x)
     assert not design.full_rank
     tested = list(policy.tested)
     found = design.num_free_of_all([policy.groups[g].indices for g in tested])
@@ -86,7 +92,7 @@ def test_the_null_space_is_what_vanishes():
     rng = np.random.default_rng(4)
     base = rng.normal(size=(80, 3))
     x = np.column_stack([base, base @ [1.0, -2.0, 0.0]]) * [1.0, 100.0, 0.01, 5.0]
-    design = Design(space(4), x, None)
+    design = design_of(space(4), x)
     null = design.null_space()
     assert null.shape == (4, 1) and abs(null[2, 0]) < 1e-8
     np.testing.assert_allclose(design.standardise(x)[:, 1:] @ null, 0.0, atol=1e-8)

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyspace import Demonstrations, GaussianLinear, identify, likelihood_of
-from policyspace.fits.triangular import BREADTH, CHUNK, residuals_of_all, triangular_factor
+from policyspace.data.blocks import ArrayRows
+from policyspace.data.joint_moments import BLOCK
+from policyspace.fits.triangular import BREADTH, residuals_of_all, triangular_factor
 
 
 def residual_of(x, y, columns):
@@ -16,10 +18,10 @@ def residual_of(x, y, columns):
     return rest.T @ rest
 
 
-@pytest.mark.parametrize("num_rows", [2, 50, 2 * CHUNK + 5])
+@pytest.mark.parametrize("num_rows", [2, 50, 2 * BLOCK + 5])
 def test_the_factor_of_all_rows_has_their_moments(num_rows):
     rows = np.random.default_rng(num_rows).normal(size=(num_rows, 4))
-    factor = triangular_factor(lambda chosen: rows[chosen], num_rows)
+    factor = triangular_factor(ArrayRows(rows, rows), lambda block: block.features)
     assert factor.shape == (4, 4) and not np.tril(factor, -1).any()
     np.testing.assert_allclose(factor.T @ factor, rows.T @ rows, rtol=1e-10, atol=1e-10 * num_rows)
 

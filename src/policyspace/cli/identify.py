@@ -84,6 +84,10 @@ Calibration = Annotated[
     Path | None,
     typer.Option("--calibration", help="Save a picture of how often labels were chosen as expected.", metavar="FILE"),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", help="Read large files on this dask.distributed cluster.", metavar="ADDRESS"),
+]
 Plot = Annotated[
     Path | None, typer.Option("--plot", help="Save a picture of the answer (PNG, SVG or PDF).", metavar="FILE")
 ]
@@ -108,6 +112,7 @@ def identify(
     by: By = None,
     coefficients: CoefficientTable = None,
     calibration: Calibration = None,
+    dask: Dask = None,
     json: options.JsonOut = None,
     plot: Plot = None,
     report: options.Report = None,
@@ -121,7 +126,7 @@ def identify(
     options.check_targets(calibration, None)
     others = {"--rule": rule != "simplified", "--test": test != "auto", "--paper-rule": paper_rule, "--firth": firth}
     others |= {"--dependence": dependence != "auto", "--correction": correction != "holm"}
-    of_one = {"--coefficients": coefficients, "--calibration": calibration, "--report": report}
+    of_one = {"--coefficients": coefficients, "--calibration": calibration, "--report": report, "--dask": dask}
     texts = {"--by": by, "--json": json, "--plot": plot} | of_one
     _check_follow(follow, wait, budget, labels, [*(o for o in others if others[o]), *(o for o in texts if texts[o])])
     if follow:
@@ -141,7 +146,7 @@ def identify(
         show_by(source, by, settings, of_one, json, plot)
         return
     with waiting("testing"):
-        result = answer(source.read(), policy=source.spec, **settings)  # type: ignore[arg-type]
+        result = answer(source.read(dask), policy=source.spec, **settings)  # type: ignore[arg-type]
     wanted = coefficients is not None or calibration is not None
     table = result.coefficients(coefficients or "wald") if wanted else None  # type: ignore[arg-type]
     _save(result, table, calibration, plot, report, json)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 File = Annotated[
     Path,
     typer.Argument(
-        help="Logged states and actions: a CSV, Parquet, Arrow/Feather or NPZ file, D4RL's HDF5, a folder of LeRobot, the "
-        "folder or id of a Minari dataset.",
+        help="Logged states and actions: a CSV, Parquet, Arrow/Feather or NPZ file, a folder of such files or a pattern in "
+        "quotes ('logs/*.parquet'), D4RL's HDF5, a folder of LeRobot, the folder or id of a Minari dataset.",
         metavar="SOURCE",
     ),
 ]
@@ -288,12 +288,12 @@ class Source:
             "formula": self.formula,
         }
 
-    def read(self) -> "Demonstrations":
-        """What the file holds now."""
-        from policyspace.data.sources import demonstrations_of, told
+    def read(self, backend: Any = None) -> "Demonstrations":
+        """What the file holds now; of files that are too large for memory, a sample that knows the rest."""
+        from policyspace.data.sources import logged, told
 
-        data = demonstrations_of(self.file, **self.words, discrete=self.spec.discrete, choices=self.spec.choices)
-        return told(data, self.lags, self.weights_are, self.known)
+        kind = {"discrete": self.spec.discrete, "choices": self.spec.choices}
+        return told(logged(self.file, **self.words, **kind, backend=backend), self.lags, self.weights_are, self.known)
 
     @property
     def known(self) -> Any:

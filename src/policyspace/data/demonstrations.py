@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from policyspace.data.missing import Missing
 from policyspace.data.vocabulary import names_of, one_vocabulary
 from policyspace.errors import InputError, nearest, repeated
 
+if TYPE_CHECKING:
+    from policyspace.data.large.log import LargeLog
+
 MOST_COPIES = 1_000_000
 """Rows that whole-number weights may be written out to."""
 
@@ -36,7 +39,7 @@ class Demonstrations:
     `weights` [n] multiply the log-likelihood of their rows; `blocks` names the one-hot features of each category;
     `metadata` is what else a file carried, anything that JSON can hold; `subjects` [n] are the people or animals whose
     rows belong together; `recorded` holds what else was written down of each row [n], which no test looks at: ends of
-    episodes, rewards, log-probabilities.
+    episodes, rewards, log-probabilities; `whole` is the log of which these rows are a sample, where it is read in passes.
     """
 
     features: np.ndarray
@@ -49,6 +52,7 @@ class Demonstrations:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     subjects: np.ndarray | None = None
     recorded: Mapping[str, np.ndarray] = field(default_factory=dict)
+    whole: "LargeLog | None" = None
 
     def __post_init__(self) -> None:
         features = as_matrix(self.features, "the features")
@@ -73,7 +77,9 @@ class Demonstrations:
         _check_blocks(blocks, names)
         recorded = _recorded(self.recorded, names, n)
         metadata = dict(self.metadata)
-        values = (features, actions, names, action_names, episodes, weights, blocks, metadata, subjects, recorded)
+        values = (
+            features, actions, names, action_names, episodes, weights, blocks, metadata, subjects, recorded, self.whole,
+        )  # fmt: skip
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, _frozen(value) if isinstance(value, np.ndarray) else value)
 
@@ -88,8 +94,15 @@ class Demonstrations:
         return len(self.features)
 
     @property
+    def num_logged(self) -> int:
+        """How many pairs there are in all, where these are a sample."""
+        return self.num_pairs if self.whole is None else self.whole.num_rows
+
+    @property
     def num_episodes(self) -> int | None:
-        """m: how many episodes, if the rows say which they belong to."""
+        """m: how many episodes, if the rows say which they belong to; of a sample, those of the whole log."""
+        if self.whole is not None:
+            return self.whole.num_episodes
         return None if self.episodes is None else int(self.episodes.max()) + 1
 
     @property
@@ -105,6 +118,8 @@ class Demonstrations:
     @property
     def counted_pairs(self) -> int:
         """How many pairs were observed: the sum of the weights where they are counts, else the number of rows."""
+        if self.whole is not None:
+            return self.whole.counted_pairs
         whole = self.weights is not None and not self.sampling_weights and bool((self.weights % 1 == 0).all())
         return round(self.total_weight) if whole else self.num_pairs
 
@@ -150,6 +165,10 @@ class Demonstrations:
                 f"only discrete actions have a reference, found continuous ones: drop the reference '{label}'."
             )
         name = label_text(label)
+        if self.whole is not None and name != self.action_names[-1]:
+            raise InputError(
+                "the reference of a log that is read in passes must be said when it is opened: say it there."
+            )
         if name not in self.action_names:
             raise InputError(f"the reference '{name}' is no action: {nearest(name, self.action_names)}")
         order = [*(a for a, other in enumerate(self.action_names) if other != name), self.action_names.index(name)]

@@ -73,7 +73,7 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
     try:
         suffix = _suffix(path)
         roles = Roles.of(demonstrations)
-        with replacing(path) as file, _translated("a file that can be written"):
+        with replacing(path) as file, translated("a file that can be written"):
             if suffix == ".npz":
                 write_npz(demonstrations, roles, file)
             elif suffix in SEPARATORS:
@@ -89,7 +89,7 @@ def table_of(source: Any) -> Stored:
     if not isinstance(source, str | Path):
         return load(source) or (Table.of(source).frame, None)
     path = Path(source)
-    with _translated("a source that can be read"):
+    with translated("a source that can be read"):
         stored = load(source)
     if stored is not None:
         return stored
@@ -97,7 +97,7 @@ def table_of(source: Any) -> Stored:
     suffix = _suffix(path)
     if not size:
         raise InputError("the file is empty: write it again.")
-    with _translated(f"a readable {suffix} file"):
+    with translated(f"a readable {suffix} file"):
         return _stored(path, suffix)
 
 
@@ -123,7 +123,7 @@ def _stored(path: Path, suffix: str) -> Stored:
 
 
 @contextmanager
-def _translated(expected: str) -> Iterator[None]:
+def translated(expected: str) -> Iterator[None]:
     """Whatever a library says about a bad file, as one sentence: there is no list of all that they may raise."""
     try:
         yield
@@ -147,7 +147,7 @@ def _read_csv(data: bytes, separator: str) -> Stored:
             raise InputError("its last line is cut off: write the file again.")
         line, _, data = data.partition(b"\n")
         roles = Roles.from_json(line.removeprefix(COMMENT).decode())
-    names, body = _header(data.rstrip(b"\r\n"), separator, spaced=roles is not None)
+    names, body = csv_header(data.rstrip(b"\r\n"), separator, spaced=roles is not None)
     # As written: a label "01" stays text, and a float stays a float whatever its values.
     types: dict[str, Any] = {} if roles is None else dict.fromkeys(roles.features, polars.Float64)
     if roles is not None:
@@ -177,7 +177,7 @@ def _parse(data: bytes, separator: str, types: dict[str, Any]) -> "polars.DataFr
         raise
 
 
-def _header(data: bytes, separator: str, spaced: bool) -> tuple[list[str], bytes]:
+def csv_header(data: bytes, separator: str, spaced: bool) -> tuple[list[str], bytes]:
     """The unique names in the first line, without spaces around them unless `spaced`, and the bytes after it, as UTF-8."""
     try:
         data.decode()

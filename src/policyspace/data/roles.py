@@ -1,7 +1,7 @@
 """Column roles: what a file written here says about its columns, so that reading it back needs no arguments."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -61,6 +61,11 @@ class Roles:
             subject=None if demonstrations.subjects is None else free_name("subject", taken),
             recorded=tuple(demonstrations.recorded),
         )
+
+    def blocks_among(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The blocks of features, as far as they are among these."""
+        inside = {name: tuple(f for f in block if f in names) for name, block in self.blocks.items()}
+        return {name: block for name, block in inside.items() if block}
 
     def to_json(self) -> str:
         """One line of ASCII."""
@@ -135,6 +140,17 @@ def assemble(
         )
     if roles is None or columns.choices is not None:
         return _by_name(frame, columns, discrete, reference, {})
+    columns = with_roles(columns, roles)
+    if is_as_written(roles, columns, discrete):
+        made = _exactly(frame, roles, columns)
+        made = made if reference is None else made.with_reference(reference)
+    else:
+        made = _by_name(frame, columns, discrete, reference, roles.metadata)
+    return replace(made, blocks=roles.blocks_among(made.names) | dict(made.blocks))
+
+
+def with_roles(columns: Columns, roles: Roles) -> Columns:
+    """What the caller says about the columns, and for the rest what the file says."""
     given = columns.named
     known = {"episodes": roles.episode, "weights": roles.weight, "subjects": roles.subject}
     kept: dict[str, Any] = {
@@ -144,14 +160,13 @@ def assemble(
     kept["recorded"] = [name for name in roles.recorded if name not in given]
     if columns.features is None:
         kept["features"] = [name for name in roles.features if name not in given]
-    columns = replace(columns, **kept)
-    if roles.action_names is not None and columns.actions == roles.action and discrete in (None, roles.discrete):
-        made = _exactly(frame, roles, columns)
-        made = made if reference is None else made.with_reference(reference)
-    else:
-        made = _by_name(frame, columns, discrete, reference, roles.metadata)
-    inside = {name: tuple(f for f in block if f in made.names) for name, block in roles.blocks.items()}
-    return replace(made, blocks={name: block for name, block in inside.items() if block} | dict(made.blocks))
+    return replace(columns, **kept)
+
+
+def is_as_written(roles: Roles, columns: Columns, discrete: bool | None) -> bool:
+    """Are the actions those that the file was written with, so that its labels keep their order?"""
+    same = tuple(listed(columns.actions)) == roles.action
+    return roles.action_names is not None and same and discrete in (None, roles.discrete)
 
 
 def _by_name(
@@ -171,7 +186,7 @@ def _exactly(frame: "polars.DataFrame", roles: Roles, columns: Columns) -> Demon
     values, names, blocks = table.features(choice.features)
     return Demonstrations(
         values,
-        _codes(table, roles) if roles.discrete else np.column_stack([table.numbers(name) for name in roles.action]),
+        codes_of(table, roles) if roles.discrete else np.column_stack([table.numbers(name) for name in roles.action]),
         names,
         roles.action_names,
         None if columns.episodes is None else table.labels(columns.episodes),
@@ -183,7 +198,8 @@ def _exactly(frame: "polars.DataFrame", roles: Roles, columns: Columns) -> Demon
     )
 
 
-def _codes(table: Table, roles: Roles) -> np.ndarray:
+def codes_of(table: Table, roles: Roles) -> np.ndarray:
+    """The codes of the labels in a table, in the order in which they were written."""
     labels = table.labels(roles.action[0])
     place = {name: code for code, name in enumerate(roles.action_names or ())}
     codes = np.array([place.get(str(label), -1) for label in labels], dtype=np.int64)

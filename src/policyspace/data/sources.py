@@ -1,6 +1,6 @@
 """Whatever a user calls data, as demonstrations: arrays, a table, a file, what a tool keeps, or ready demonstrations."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,14 @@ from policyspace.data.connectors import recognised
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.formula import Formula, parse_formula
 from policyspace.data.lags import with_lags
+from policyspace.data.large import data_set_of, is_large
+from policyspace.data.large.files import is_many
+from policyspace.data.large.log import open_log
+from policyspace.data.large.parts import DataSet
 from policyspace.data.missing import Missing, complete
 from policyspace.data.offsets import named_offset, with_offset
 from policyspace.data.readers import read
+from policyspace.data.roles import Stored, assemble
 from policyspace.data.vocabulary import is_names
 from policyspace.errors import InputError
 
@@ -52,14 +57,11 @@ def demonstrations_of(
     said = {"episodes": episodes, "weights": weights, "subjects": subjects}
     of_columns = {"categorical": categorical, "missing": None if missing == "error" else missing}
     if isinstance(data, Demonstrations):
-        for word, value in ({"actions": actions, "features": features} | said | of_columns).items():
-            if value is not None:
-                what = "columns" if word in of_columns else word
-                raise InputError(
-                    f"the demonstrations have said what their {what} are, found {word}= too: leave it out, or give the "
-                    "arrays or the file instead of the demonstrations."
-                )
+        _check_nothing_said({"actions": actions, "features": features} | said | of_columns, of_columns)
         return data if reference is None else data.with_reference(reference)
+    if (stored := data_set_of(data)) is not None:
+        roles = Columns(actions, features, **said, categorical=categorical, missing=missing, choices=choices)
+        return assemble(*_at_once(stored, data), roles, discrete, reference)
     named = actions is None or is_names(actions)
     words: dict[str, Any] = said | {"discrete": discrete, "reference": reference}
     if isinstance(data, str | Path) or (named and recognised(data)):
@@ -84,9 +86,59 @@ def demonstrations_of(
     )
 
 
+def logged(data: Any, actions: Any = None, backend: Any = None, **words: Any) -> Demonstrations:
+    """The same for data of any size: what is too large to be read at once becomes a sample that knows the log it is of.
+
+    The log is read in passes by the `backend`, which is the threads of this machine or a dask client.
+    """
+    stored = None if isinstance(data, Demonstrations) else data_set_of(data, backend is not None)
+    if backend is not None and stored is None:
+        raise InputError(
+            "a cluster reads Parquet, Arrow or CSV files, found other data: leave the backend (--dask) out."
+        )
+    if stored is None or not (is_large(stored) or backend is not None):
+        return demonstrations_of(data, actions, **words)
+    for word in ("formula", "choices"):
+        if words.pop(word, None) is not None:
+            raise InputError(
+                f"{_shown(data)}: {word} need{'s' * (word == 'formula')} all rows in memory, found about "
+                f"{stored.num_bytes >> 20} MB of them: name the columns instead, or set POLICYSPACE_MAX_BYTES_AT_ONCE."
+            )
+    discrete, reference = words.pop("discrete", None), words.pop("reference", None)
+    return open_log(stored, Columns(actions, **words), discrete, reference, backend)
+
+
+def _check_nothing_said(said: dict[str, Any], of_columns: Collection[str]) -> None:
+    """Demonstrations that are ready have their columns."""
+    for word, value in said.items():
+        if value is not None:
+            what = "columns" if word in of_columns else word
+            raise InputError(
+                f"the demonstrations have said what their {what} are, found {word}= too: leave it out, or give the "
+                "arrays or the file instead of the demonstrations."
+            )
+
+
+def _at_once(stored: DataSet, data: Any) -> Stored:
+    """The table in a data set that fits in memory."""
+    if is_large(stored):
+        raise InputError(
+            f"{_shown(data)}: this needs all rows in memory, found about {stored.num_bytes >> 20} MB of them: identify and "
+            "plan read as many in passes; else take fewer, or set POLICYSPACE_MAX_BYTES_AT_ONCE."
+        )
+    return stored.read()
+
+
+def _shown(data: Any) -> str:
+    """What was asked for, in a few words."""
+    return str(data) if isinstance(data, str | Path) else f"{data[0]} and others"
+
+
 def formula_of(formula: str, data: Any, actions: Any, features: Any) -> Formula:
     """What a formula says, which must be all that is said about the actions and features of a table."""
-    if isinstance(data, Demonstrations) or not (isinstance(data, str | Path) or hasattr(data, "columns")):
+    if isinstance(data, Demonstrations) or not (
+        isinstance(data, str | Path) or hasattr(data, "columns") or is_many(data)
+    ):
         raise InputError("a formula is about the columns of a table or a file, found arrays: put them in one table.")
     if actions is not None or features is not None:
         found = "actions" if actions is not None else "features"
@@ -105,6 +157,13 @@ def told(
     """The same pairs with the agent's last actions as features, with what its weights mean, and with what is known."""
     if weights_are not in (None, "counts", "sampling"):
         raise InputError(f"weights are 'counts' or 'sampling' weights, found {weights_are!r}: choose one.")
+    if data.whole is not None and (lags is not None or weights_are == "sampling" or offset is not None):
+        what = "sampling weights" if weights_are == "sampling" else "an offset"
+        what = what if lags is None else "the agent's last actions as features"
+        raise InputError(
+            f"{what} need all rows in memory, found {data.num_logged} that are read in passes: take fewer rows, or set "
+            "POLICYSPACE_MAX_BYTES_AT_ONCE."
+        )
     if weights_are is not None:
         if data.weights is None:
             raise InputError(f"the weights are said to be '{weights_are}', found none: name them, or leave that out.")

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.data.blocks import ArrayRows, Rows
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.joint_moments import Moments, moments_of, shift_near
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, Likelihood
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
@@ -14,6 +16,7 @@ from policyspace.fits.firth import with_firth
 from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.fits.network_fits import NetworkLikelihood
 from policyspace.fits.no_fit import NoFit
+from policyspace.fits.streamed_boltzmann import StreamedBoltzmann
 from policyspace.policies.any_policy import AnyPolicy
 from policyspace.policies.base import ExponentialFamily, PolicySpace
 from policyspace.policies.boltzmann import BoltzmannLinear
@@ -26,7 +29,7 @@ from policyspace.policies.network import Network
 LARGEST = 1e60
 """The size of a feature or an action beyond which its moments could overflow (and below whose inverse, vanish)."""
 
-__all__ = ["Fit", "Likelihood", "fit", "likelihood_of"]
+__all__ = ["Fit", "Likelihood", "fit", "likelihood_of", "likelihood_of_rows"]
 
 
 def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: bool = False) -> Likelihood:
@@ -34,6 +37,13 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
     kind = next((kind for kind in LIKELIHOODS if isinstance(space, kind)), None)
     if kind is None:
         raise InputError(f"maximum likelihood needs a linear, network or custom policy, found {type(space).__name__}.")
+    whole = demonstrations.whole
+    if whole is not None and kind is not AnyPolicy:
+        if firth:
+            raise InputError(
+                f"Firth's penalty needs all rows in memory, found {whole.num_rows} that are read in passes."
+            )
+        return likelihood_of_rows(space, whole.rows, whole.strata or demonstrations, whole.moments)
     if kind is AnyPolicy:
         _check_names(space, demonstrations)
         _check_size(demonstrations)
@@ -44,16 +54,40 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
     return with_firth(likelihood) if firth else likelihood
 
 
+def likelihood_of_rows(
+    space: PolicySpace, rows: Rows, sample: Demonstrations, moments: Moments | None = None
+) -> Likelihood:
+    """The likelihood of rows that are not in memory: the same as of arrays, made by passes over them.
+
+    `sample` holds some of the rows, rare actions more often than others, and weights that make up for it: fits start there.
+    `moments` of features and actions save the pass that makes them. Only the linear Gaussian and Boltzmann policies are
+    sums over rows.
+    """
+    kind = next((kind for kind in SUMS_OVER_ROWS if isinstance(space, kind)), None)
+    if kind is None:
+        raise InputError(
+            f"{type(space).__name__} needs all rows in memory, found {rows.num_rows} that are read from files: take the "
+            "linear Gaussian or Boltzmann policy, or fewer rows."
+        )
+    _check_match(space, sample)
+    _check_number(len(space.column_names), rows.num_rows)
+    return SUMS_OVER_ROWS[kind](space, rows, moments, ArrayRows(sample.features, sample.actions, sample.weights))
+
+
 def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:
     def likelihood(space: ExponentialFamily, data: Demonstrations) -> Likelihood:
-        if data.num_pairs < len(space.column_names):
-            raise InputError(
-                f"{data.num_pairs} rows are fewer than the {len(space.column_names)} parameters of one action: "
-                "collect more rows, or test fewer features."
-            )
-        return kind(space, data.features, data.actions, data.weights)
+        _check_number(len(space.column_names), data.num_pairs)
+        return kind(space, ArrayRows(data.features, data.actions, data.weights))
 
     return likelihood
+
+
+def _streamed_gaussian(
+    space: GaussianLinear, rows: Rows, moments: Moments | None, known: ArrayRows
+) -> GaussianLikelihood:
+    if moments is None:
+        moments = moments_of(rows, shift=shift_near(known.features, known.actions))
+    return GaussianLikelihood(space, rows, moments)
 
 
 def _choice(space: ChoiceLinear, data: Demonstrations) -> Likelihood:
@@ -79,6 +113,21 @@ LIKELIHOODS: dict[Any, Callable[[Any, Demonstrations], Any]] = {
     AnyPolicy: NoFit,
 }
 """The likelihood of each family: a new family is one line here."""
+
+SUMS_OVER_ROWS: dict[Any, Callable[[Any, Rows, Moments | None, ArrayRows], Likelihood]] = {
+    GaussianLinear: _streamed_gaussian,
+    BoltzmannLinear: StreamedBoltzmann,
+}
+"""The families whose likelihood needs no rows in memory."""
+
+
+def _check_number(num_columns: int, num_rows: int) -> None:
+    """There must be as many rows as parameters of one action."""
+    if num_rows < num_columns:
+        raise InputError(
+            f"{num_rows} rows are fewer than the {num_columns} parameters of one action: "
+            "collect more rows, or test fewer features."
+        )
 
 
 def _check_names(space: PolicySpace, demonstrations: Demonstrations) -> None:

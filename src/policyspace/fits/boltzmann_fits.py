@@ -1,30 +1,26 @@
 """The likelihood of the Boltzmann linear policy: batched passes over the rows serve all supports at once."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
 
-from policyspace.data.chunks import num_workers, single_threaded_blas
+from policyspace.data.blocks import ArrayRows, Rows
+from policyspace.data.joint_moments import Moments, moments_of
 from policyspace.errors import InputError
+from policyspace.fits.anchor import Anchor
 from policyspace.fits.base import Fit, LinearLikelihood
 from policyspace.fits.design import Design
 from policyspace.fits.law import ChiSquare
 from policyspace.fits.merge import merge_rows
 from policyspace.fits.newton import TOLERANCE, Maximum, maximise, newton_step
-from policyspace.fits.separation import diverging_coordinates
+from policyspace.fits.restricted_fits import TRUSTED, RestrictedBatch
+from policyspace.fits.separation import moving_coordinates, separating_directions
 from policyspace.fits.softmax import SoftmaxRows
 from policyspace.fits.subsets import residual_blocks
 from policyspace.policies.base import Policy
 from policyspace.policies.boltzmann import BoltzmannLinear
 from policyspace.policies.groups import Support
-
-SLOW = 0.1
-"""Gains that fall by less than this factor need a new Hessian."""
-
-NEARLY = 1e-6
-"""A gain in log-likelihood so small that the step which promises it need not be checked by another pass."""
 
 SATURATED = 30.0
 """Weights of standardised features so large that some probabilities are 0 or 1 to all digits that matter."""
@@ -38,6 +34,12 @@ SPREAD = 2.5
 BETS = (0.3, 1.0, 3.0)
 """The spreads over which a bettor on the agent divides its wealth: it loses log 3, and needs to know nothing."""
 
+MANY = 50_000
+"""Rows from which on a sample is fitted first, and the last step taken on trust."""
+
+HAIR = 1e-9
+"""A prior's precision a row: too small to move what rows show, enough to hold what they do not."""
+
 FLAT = 1e-7
 """An eigenvalue of the scaled Hessian so small that separation is looked for."""
 
@@ -48,17 +50,27 @@ class BoltzmannLikelihood(LinearLikelihood):
     space: BoltzmannLinear
     design: Design
 
-    def __init__(
-        self, space: BoltzmannLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
-    ) -> None:
-        self.space, self.num_pairs, self.law = space, len(features), ChiSquare()
-        if merged := merge_rows(features, actions, weights, len(space.action_names)):
-            features, actions = merged
-            weights = actions.sum(axis=1)
-        self.design = Design(space, features, weights)
+    def __init__(self, space: BoltzmannLinear, rows: Rows, moments: Moments | None = None) -> None:
+        self.space, self.num_pairs, self.law = space, rows.num_rows, ChiSquare()
+        num_actions = len(space.action_names)
+        if isinstance(rows, ArrayRows) and (
+            merged := merge_rows(rows.features, rows.actions, rows.weights, num_actions)
+        ):
+            rows = ArrayRows(*merged, merged[1].sum(axis=1))
+        moments = moments_of(rows, num_actions) if moments is None else moments
+        self.design = Design(space, moments)
         self.total_weight = self.design.total_weight
-        self.rows = SoftmaxRows(self.design, features, actions, weights, len(space.row_names))
+        self.rows = SoftmaxRows(self.design, rows, self.total_weight, num_actions, self._statistic(moments))
         self._fixed = self._checked_fixed()
+
+    def _statistic(self, moments: Moments) -> np.ndarray:
+        """T = Σ w_i t(s_i, a_i) of standardised features [d]: products of features and labels."""
+        p, design = len(self.design.mean), self.design
+        origin = np.append(design.mean, np.zeros(len(moments.shift) - p))
+        products = moments.about(origin)[p:, :p] * design.standardise.inverse_scale
+        if not self.space.intercept:
+            return products.ravel()
+        return np.column_stack([self.total_weight * moments.mean[p:], products]).ravel()
 
     def _checked_fixed(self) -> np.ndarray:
         """What parameters that are not controlled are worth, in standardised coordinates [d]."""
@@ -87,18 +99,26 @@ class BoltzmannLikelihood(LinearLikelihood):
 
     def _separated(self) -> np.ndarray:
         """The coordinates [d] along which log L grows for ever."""
-        return diverging_coordinates(self.rows, np.ones(self.space.num_parameters, dtype=bool))
+        return moving_coordinates(self.design, self.separating_directions)
+
+    @cached_property
+    def separating_directions(self) -> np.ndarray:
+        """The directions [r, k+1, q] along which it does, in standardised coordinates."""
+        return separating_directions(self.rows, np.ones(self.space.num_parameters, dtype=bool))
 
     @cached_property
     def _maximum(self) -> Maximum:
         """The full fit in standardised coordinates, made when it is first asked for."""
         everything = np.ones(self.space.num_parameters, dtype=bool)
         start = np.zeros_like(self._fixed)
-        if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
+        if len(self.rows) > MANY:  # Newton on a sample first: few steps are left on all rows
             sample = self.rows.sample(max(20_000, len(self.rows) // 8), seed=1)
-            start = maximise(sample.at, sample.hessian, start, everything, tolerance=1e-2).theta
+            # What the sample does not show must stay put, which a hair of a prior sees to.
+            hair = np.full(len(start), HAIR * sample.total_weight)
+            start = regularised_maximum(sample, hair, start, everything, tolerance=1e-2)
             start = start if np.abs(start).max() < SATURATED else np.zeros_like(self._fixed)
-        return maximise(self.rows.at, self.rows.hessian, start, everything)
+        trusted = TRUSTED if len(self.rows) > MANY else 0.0
+        return maximise(self.rows.at, self.rows.hessian, start, everything, trusted=trusted)
 
     @property
     def _theta(self) -> np.ndarray:
@@ -146,15 +166,24 @@ class BoltzmannLikelihood(LinearLikelihood):
         """The fits inside several Θ_I, each to convergence."""
         if self.diverging.any():
             return [self._fit_alone(*both) for both in zip(supports, self._part_of_the_way(supports), strict=True)]
-        batch = RestrictedBatch(self, supports)
-        with single_threaded_blas():
-            batch.run()
+        batch = self._batch(supports)
         return [
             self._as_fit(batch.thetas[i], batch.values[i], batch.gradients[i], True, support)
             if batch.converged[i]
             else self._fit_alone(support, batch.thetas[i])
             for i, support in enumerate(supports)
         ]
+
+    def _batch(self, supports: Sequence[Support], thresholds: np.ndarray | None = None) -> RestrictedBatch:
+        """Fits inside several Θ_I, made together from what is known at the full one."""
+        free = [self.space.free(support) for support in supports]
+        return RestrictedBatch(self._anchor, self._fixed, free, thresholds)
+
+    @cached_property
+    def _anchor(self) -> Anchor:
+        """The full fit, as restricted fits start from it."""
+        best = self._maximum
+        return Anchor(self.rows, self.sample, best.theta, best.gradient, best.hessian)
 
     def _part_of_the_way(self, supports: Sequence[Support]) -> list[np.ndarray]:
         """Starts for separated data: the likeliest among parts of the full fit, whose own weights go to infinity."""
@@ -181,9 +210,7 @@ class BoltzmannLikelihood(LinearLikelihood):
         if self.diverging.any():
             exact = np.array([2 * (full - fit.log_likelihood) for fit in self.fit_many(supports)])
             return exact, exact
-        batch = RestrictedBatch(self, supports, full - criticals / 2)
-        with single_threaded_blas():
-            batch.run()
+        batch = self._batch(supports, full - criticals / 2)
         for i in np.flatnonzero(~batch.converged & ~batch.decided).tolist():
             batch.values[i], batch.slack[i] = self._fit_alone(supports[i], batch.thetas[i]).log_likelihood, 0.0
         return 2 * (full - batch.values - batch.slack), 2 * (full - batch.values)
@@ -213,16 +240,10 @@ class BoltzmannLikelihood(LinearLikelihood):
 
     def _ridge(self, support: Support, spread: float) -> Policy:
         """argmax log L(θ) − ½ Σ (θ_j/spread)² over Θ_I, the constants nearly free of the penalty."""
-        rows, space, fixed, prior = self.rows, self.space, self._fixed, self._prior(spread)
-
-        def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = rows.at(theta)
-            return value - 0.5 * float(prior @ (theta - fixed) ** 2), gradient - prior * (theta - fixed)
-
-        free = space.free(support)
-        best = maximise(evaluate, lambda theta: rows.hessian(theta) + np.diag(prior), fixed, free, tolerance=1e-8)
-        raw = self.design.to_raw(space.weights(best.theta)).ravel()
-        return Policy(space, np.where(free, raw, space.fixed))
+        free = self.space.free(support)
+        best = regularised_maximum(self.rows, self._prior(spread), self._fixed, free, tolerance=1e-8)
+        raw = self.design.to_raw(self.space.weights(best)).ravel()
+        return Policy(self.space, np.where(free, raw, self.space.fixed))
 
     def _prior(self, spread: float) -> np.ndarray:
         """The precision of every weight [d]."""
@@ -232,15 +253,10 @@ class BoltzmannLikelihood(LinearLikelihood):
 
     def regularised(self, precision: float = 0.1) -> np.ndarray:
         """argmax log L(θ) − ½·precision·‖θ‖² of standardised features: a finite θ under separation too [d]."""
-        rows, identity = self.rows, precision * np.eye(self.space.num_parameters)
-
-        def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = rows.at(theta)
-            return value - 0.5 * precision * float(theta @ theta), gradient - precision * theta
-
-        everything = np.ones(self.space.num_parameters, dtype=bool)
-        best = maximise(at, lambda theta: rows.hessian(theta) + identity, self._fixed, everything)
-        return self.design.to_raw(self.space.weights(best.theta)).ravel()
+        size = self.space.num_parameters
+        prior, everything = np.full(size, precision), np.ones(size, dtype=bool)
+        best = regularised_maximum(self.rows, prior, np.zeros(size), everything, start=self._fixed)
+        return self.design.to_raw(self.space.weights(best)).ravel()
 
     def finite_theta(self) -> np.ndarray:
         """The regularised estimate, for the full fit is infinite on separated data."""
@@ -269,96 +285,20 @@ class BoltzmannLikelihood(LinearLikelihood):
         return self._curvature / self.design.total_weight
 
 
-class RestrictedBatch:
-    """Restricted fits side by side: one evaluation of all that are still open is one pass over the rows.
+def regularised_maximum(
+    rows: SoftmaxRows,
+    prior: np.ndarray,
+    centre: np.ndarray,
+    free: np.ndarray,
+    tolerance: float = TOLERANCE,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """argmax log L(θ) − ½ Σ prior_j (θ_j − centre_j)² over the free coordinates [d]."""
 
-    Steps are preconditioned by H(θ̂) + [H_s(θ) − H_s(θ̂)], the full fit's Hessian corrected on a sample of rows for the
-    way to θ. Where thresholds are given, a fit stops as soon as it is certain on which side of its threshold it ends:
-    a feasible point already above it, or one whose remaining gain cannot reach it.
-    """
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = rows.at(theta)
+        away = theta - centre
+        return value - 0.5 * float(prior @ away**2), gradient - prior * away
 
-    def __init__(
-        self, likelihood: BoltzmannLikelihood, supports: Sequence[Support], thresholds: np.ndarray | None = None
-    ) -> None:
-        self.likelihood, self.thresholds = likelihood, thresholds
-        self.free = [likelihood.space.free(support) for support in supports]
-        self.thetas = np.array([self._start(free) for free in self.free]).reshape(len(supports), -1)
-        self.values = np.full(len(supports), -np.inf)
-        self.gradients = np.zeros_like(self.thetas)
-        self.converged = np.zeros(len(supports), dtype=bool)
-        self.decided = np.zeros(len(supports), dtype=bool)
-        self.slack = np.zeros(len(supports))  # how much more log-likelihood there may still be
-        self._last_gain = np.full(len(supports), np.inf)
-        self._ratio = np.zeros(len(supports))  # of the last gain to the one before
-        self._preconditioners: dict[int, np.ndarray] = {}
-
-    def _start(self, free: np.ndarray) -> np.ndarray:
-        """The minimiser of the quadratic model at θ̂ inside Θ_I: θ̂_f + H_ff⁻¹ H_fz (θ̂_z − fixed_z)."""
-        theta, curvature, fixed = self.likelihood._theta, self.likelihood._curvature, self.likelihood._fixed
-        start = np.where(free, theta, fixed)
-        pull = curvature[np.ix_(free, ~free)] @ (theta - fixed)[~free]
-        start[free] += newton_step(curvature[np.ix_(free, free)], pull)[0]
-        return start
-
-    def run(self, max_passes: int = 30, width: int = 256) -> None:
-        """Passes over the rows until every fit has converged or is decided."""
-        for first in range(0, len(self.free), width):
-            self._run(np.arange(first, min(first + width, len(self.free))), max_passes)
-
-    def _run(self, active: np.ndarray, max_passes: int) -> None:
-        proposals, steps = self.thetas[active].copy(), np.zeros((len(active), self.thetas.shape[1]))
-        for _ in range(max_passes):
-            values, gradients = self.likelihood.rows.evaluate(proposals)
-            worse = values < self.values[active] - 1e-12 * np.abs(values)
-            better = active[~worse]
-            self.thetas[better], self.values[better] = proposals[~worse], values[~worse]
-            self.gradients[better] = gradients[~worse]
-            steps[worse] /= 4
-            with ThreadPoolExecutor(num_workers()) as pool:
-                steps[~worse] = list(pool.map(self._step, better)) or steps[~worse]
-            open_ = ~(self.converged[active] | self.decided[active])
-            active, steps = active[open_], steps[open_]
-            if not len(active):
-                return
-            proposals = self.thetas[active] + steps
-
-    def _step(self, i: int) -> np.ndarray:
-        free = self.free[i]
-        step = np.zeros(len(free))
-        step[free], gain = newton_step(self._preconditioner(i)[np.ix_(free, free)], self.gradients[i, free])
-        # How fast the gains fall shows how far the preconditioner is from the Hessian: by Newton's own they vanish at once.
-        self._ratio[i], self._last_gain[i] = gain / self._last_gain[i], gain
-        trusted = gain <= NEARLY and gain * np.sqrt(self._ratio[i]) <= NEARLY / 20
-        if trusted or gain <= max(TOLERANCE, 1e-15 * abs(self.values[i])):
-            # The last step is taken on trust: what it gains is known to a few per cent of itself.
-            self.thetas[i] += step
-            self.values[i] += gain
-            self.converged[i] = True
-            gain = 0.0
-        if self.thresholds is not None:
-            # ½gᵀH⁻¹g is the gain to second order; near the top twice that, and twice again for a sampled Hessian, is safe.
-            self.slack[i] = 4 * gain if gain < 0.05 and self._ratio[i] < SLOW else np.inf
-            self.decided[i] = (
-                self.values[i] >= self.thresholds[i] or self.values[i] + self.slack[i] < self.thresholds[i]
-            )
-        return step
-
-    def _preconditioner(self, i: int) -> np.ndarray:
-        # A gain below a half is less than a standard error, on which the Hessian hardly moves; unless the gains say it does.
-        if self._last_gain[i] > 0.5 or self._ratio[i] > SLOW:
-            self._preconditioners[i] = self._corrected_hessian(self.thetas[i])
-        return self._preconditioners[i]
-
-    def _corrected_hessian(self, theta: np.ndarray) -> np.ndarray:
-        sample = self.likelihood.sample
-        if sample is None:
-            return self.likelihood.rows.hessian(theta)
-        scale = self.likelihood.rows.total_weight / sample.total_weight
-        here = sample.hessian(theta) * scale
-        corrected = self.likelihood._curvature + here - self._sample_curvature * scale
-        return corrected if np.linalg.eigvalsh(corrected)[0] > 0 else here
-
-    @cached_property
-    def _sample_curvature(self) -> np.ndarray:
-        assert self.likelihood.sample is not None
-        return self.likelihood.sample.hessian(self.likelihood._theta)
+    begin = centre if start is None else start
+    return maximise(evaluate, lambda theta: rows.hessian(theta) + np.diag(prior), begin, free, tolerance).theta

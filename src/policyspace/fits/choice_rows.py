@@ -235,6 +235,10 @@ class ChoiceRows:
         inner = sum_over_chunks(of_chunk, len(self), max(512, 2**17 // size))[0]
         return inner * np.outer(self.design.inverse_scale, self.design.inverse_scale)
 
+    def hessians(self, thetas: np.ndarray) -> np.ndarray:
+        """The same at several θ [m, d, d]."""
+        return np.stack([self.hessian(theta) for theta in thetas])
+
 
 def softmax(
     parts: Sequence[np.ndarray],

@@ -1,44 +1,54 @@
 """The design matrix Φ behind a fit: standardised columns, their correlations and their rank."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from policyspace.data.chunks import sum_over_chunks
+from policyspace.data.joint_moments import Moments
 from policyspace.fits.subsets import COLLINEAR, popcounts
 from policyspace.fits.triangular import residuals_of_all
 from policyspace.policies.base import ExponentialFamily
 
 
+@dataclass(frozen=True)
+class Standardisation:
+    """How features become rows of Φ as the fits see them: shifted, scaled, the constant in front."""
+
+    mean: np.ndarray  # [q']
+    inverse_scale: np.ndarray  # [q']
+    intercept: bool
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Raw features [c, q'] → rows of Φ [c, q]."""
+        block = np.empty((len(features), features.shape[1] + self.intercept))
+        if self.intercept:
+            block[:, 0] = 1.0
+        own = block[:, self.intercept :]
+        np.subtract(features, self.mean, out=own)
+        own *= self.inverse_scale
+        return block
+
+
 class Design:
     """Columns of φ(s) centred (where an intercept can absorb it) and scaled, which no likelihood ratio notices."""
 
-    def __init__(self, space: ExponentialFamily, features: np.ndarray, weights: np.ndarray | None) -> None:
+    def __init__(self, space: ExponentialFamily, moments: Moments) -> None:
+        num_columns = len(space.feature_names)
         self.intercept = space.intercept
         self.num_rows = len(space.row_names)
-        num_columns = features.shape[1]
-        self.total_weight = float(len(features) if weights is None else weights.sum())
-        self.mean = np.zeros(num_columns)
-        if self.intercept:
-            self.mean = (features.mean(axis=0) if weights is None else weights @ features / self.total_weight) + 0.0
-
-        def moments(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            block = features[rows] - self.mean
-            weighted = block if weights is None else block * weights[rows, None]
-            return block.T @ weighted, weighted.sum(axis=0)
-
-        self.second_moment, rest = sum_over_chunks(moments, len(features), 65536)
-        if self.intercept:
-            # A mean over very many rows is off by their rounding, which would give a constant column a variance.
-            self.second_moment = self.second_moment - np.outer(rest, rest) / self.total_weight
-            self.mean = self.mean + rest / self.total_weight
+        self.total_weight = moments.total_weight
+        origin = moments.mean if self.intercept else np.zeros_like(moments.shift)
+        self.mean = origin[:num_columns] + 0.0
+        about = moments.scatter if self.intercept else moments.about(origin)
+        self.second_moment = about[:num_columns, :num_columns]
         spread = np.sqrt(np.maximum(np.diag(self.second_moment), 0.0) / self.total_weight)
         # Rounding of a large mean must not pass for variance.
         real = spread > 1e-12 * np.maximum(np.abs(self.mean), np.finfo(float).tiny)
         self.constant = ~real
         self.scale = np.where(real, spread, 1.0)
-        self._inverse_scale = np.where(real, 1.0 / self.scale, 0.0)
+        self.standardise = Standardisation(self.mean, np.where(real, 1.0 / self.scale, 0.0), self.intercept)
         self.resolve_moments()
 
     def resolve_moments(self) -> None:
@@ -52,16 +62,6 @@ class Design:
         """Judge ranks by a factor [·, q'] of the correlations and the smallest singular value that counts in it."""
         self.factor, self.resolution = factor, resolution
         self.rank = lru_cache(maxsize=None)(self._rank)
-
-    def standardise(self, features: np.ndarray) -> np.ndarray:
-        """Raw features [c, q'] → rows of Φ with the constant in front, as the fits see them [c, q]."""
-        block = np.empty((len(features), features.shape[1] + self.intercept))
-        if self.intercept:
-            block[:, 0] = 1.0
-        own = block[:, self.intercept :]
-        np.subtract(features, self.mean, out=own)
-        own *= self._inverse_scale
-        return block
 
     def scores(self, features: np.ndarray, left: np.ndarray) -> np.ndarray:
         """The score of each row [c, d] in standardised coordinates, from what is left of its actions [c, k]."""

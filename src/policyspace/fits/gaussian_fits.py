@@ -1,11 +1,14 @@
 """The likelihood of the Gaussian linear policy: everything follows from the moment matrix of features and actions."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from policyspace.data.chunks import sum_over_chunks
+from policyspace.data.blocks import Block, Rows
+from policyspace.data.joint_moments import Moments, moments_of
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, LinearLikelihood
-from policyspace.fits.design import Design
+from policyspace.fits.design import Design, Standardisation
 from policyspace.fits.law import ChiSquare, ReferenceLaw, WilksLambda
 from policyspace.fits.subsets import residual_blocks
 from policyspace.fits.triangular import residuals_of_all, triangular_factor
@@ -23,6 +26,21 @@ NEGLIGIBLE = 1e-5
 """The error of λ that the rounding of a moment matrix may cause before the rows themselves are decomposed."""
 
 
+@dataclass(frozen=True)
+class JointTable:
+    """Constant, standardised features and actions of a block, a known fixed part and the means taken off."""
+
+    standardise: Standardisation
+    shift: np.ndarray  # [k, q']
+    center: np.ndarray  # [k]
+
+    def __call__(self, block: Block) -> np.ndarray:
+        """Rows [c, q + k], times the roots of their weights."""
+        left = block.actions - block.features @ self.shift.T - self.center
+        joint = np.hstack([self.standardise(block.features), left])
+        return joint if block.weights is None else joint * np.sqrt(block.weights[:, None])
+
+
 class GaussianLikelihood(LinearLikelihood):
     """Least squares in the metric Σ⁻¹; with an estimated covariance, n·log det of the residual moments.
 
@@ -34,47 +52,23 @@ class GaussianLikelihood(LinearLikelihood):
     design: Design
     enumerates = True
 
-    def __init__(
-        self, space: GaussianLinear, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
-    ) -> None:
-        self.space, self.num_pairs = space, len(features)
-        self.design = Design(space, features, weights)
+    def __init__(self, space: GaussianLinear, rows: Rows, moments: Moments | None = None) -> None:
+        moments = moments_of(rows) if moments is None else moments
+        self.space, self.num_pairs, self.design = space, rows.num_rows, Design(space, moments)
         self.total_weight, self.diverging = self.design.total_weight, np.zeros(space.num_parameters, dtype=bool)
         self._k, self._intercept = len(space.row_names), int(space.intercept)
-        shift = space.weights(space.fixed)[:, self._intercept :]
+        self._shift = space.weights(space.fixed)[:, self._intercept :]
         self._center = np.zeros(self._k)
         if space.intercept:
-            mean = actions.mean(axis=0) if weights is None else np.average(actions, axis=0, weights=weights)
-            self._center = mean - shift @ self.design.mean
-        self._shift = shift
-
-        def centred(rows: slice) -> np.ndarray:
-            """Standardised features and actions, a known fixed part and the means taken off."""
-            x = self.design.standardise(features[rows])[:, self._intercept :]
-            return np.hstack([x, actions[rows] - features[rows] @ shift.T - self._center])
-
-        def moments_of(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            """[[ΦᵀΦ, Φᵀa], [aᵀΦ, aᵀa]] of standardised features and centred actions."""
-            joint = centred(rows)
-            weighted = joint if weights is None else joint * weights[rows, None]
-            return joint.T @ weighted, weighted.sum(axis=0)
-
-        def with_constant(rows: slice) -> np.ndarray:
-            joint = centred(rows)
-            if space.intercept:  # in front, where a decomposition takes it off exactly
-                joint = np.hstack([np.ones((len(joint), 1)), joint])
-            return joint if weights is None else joint * np.sqrt(weights[rows, None])
-
-        moments, rest = sum_over_chunks(moments_of, len(features), 65536)
-        if space.intercept:  # what rounding left of the means
-            moments = moments - np.outer(rest, rest) / self.total_weight
-            self._center = self._center + rest[len(self.design.mean) :] / self.total_weight
+            self._center = moments.mean[-self._k :] - self._shift @ self.design.mean
+        joint, error = self._joint(moments)
         self._whole_columns = all(self._holds_whole_columns(g.indices) for g in space.groups)
-        self._well_conditioned = self._rounding(moments) < NEGLIGIBLE
+        self._well_conditioned = error * self._rounding(joint) < NEGLIGIBLE
         if self._well_conditioned:
-            factor = np.linalg.cholesky(moments).T
+            factor = np.linalg.cholesky(joint).T
         else:
-            factor = triangular_factor(with_constant, len(features))[self._intercept :, self._intercept :]
+            table = JointTable(self.design.standardise, self._shift, self._center)
+            factor = triangular_factor(rows, table)[self._intercept :, self._intercept :]
             self._sharpen(factor)
         if space.estimated:
             self._check_estimable()
@@ -88,9 +82,24 @@ class GaussianLikelihood(LinearLikelihood):
         self.law: ReferenceLaw = self._law()
         self.full = self.fit(space.everything)
 
+    def _joint(self, moments: Moments) -> tuple[np.ndarray, float]:
+        """[[ΦᵀΦ, Φᵀa], [aᵀΦ, aᵀa]] of standardised features and actions without their known fixed part.
+
+        And the factor by which taking that part off, here rather than in the rows, makes their rounding larger.
+        """
+        p = len(self.design.mean)
+        raw = moments.scatter if self._intercept else moments.about(np.zeros_like(moments.shift))
+        turn = np.eye(len(raw))
+        turn[:p, :p] *= self.design.standardise.inverse_scale
+        turn[p:, :p] = -self._shift
+        joint = turn @ raw @ turn.T
+        largest = (np.abs(turn[p:]) @ np.sqrt(np.diag(raw))) ** 2
+        left = np.maximum(np.diag(joint)[p:], np.finfo(float).tiny)
+        return (joint + joint.T) / 2, float((largest / left).max()) if self._shift.any() else 1.0
+
     def _rounding(self, moments: np.ndarray) -> float:
         """A bound on the error of any λ made from the moment matrix: its rounding over its smallest eigenvalue."""
-        scale = np.sqrt(np.diag(moments))
+        scale = np.sqrt(np.maximum(np.diag(moments), 0.0))
         if not scale.all():
             return np.inf
         smallest = float(np.linalg.eigvalsh(moments / np.outer(scale, scale))[0])

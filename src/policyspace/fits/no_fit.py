@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policyspace.data.blocks import ArrayRows
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.joint_moments import moments_of
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, Likelihood
 from policyspace.fits.design import Design
@@ -42,7 +44,7 @@ class NoFit(Likelihood):
 
     def __init__(self, space: AnyPolicy, data: Demonstrations) -> None:
         self.space, self.num_pairs, self.total_weight, self.law = space, data.num_pairs, data.total_weight, NoLaw()
-        self.diverging, self._features = np.zeros(0, dtype=bool), data.features
+        self.diverging, self._rows = np.zeros(0, dtype=bool), ArrayRows(data.features, np.empty((data.num_pairs, 0)))
         self.full = self.fit(space.everything)
 
     def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
@@ -62,7 +64,7 @@ class NoFit(Likelihood):
         columns = self.space.group_columns()
         inside = {g.name: [self.space.feature_names[c] for c in columns[i]] for i, g in enumerate(self.space.groups)}
         linear = GaussianLinear(self.space.feature_names, groups=inside)
-        return [str(found) for found in dependences(linear, Design(linear, self._features, None))]
+        return [str(found) for found in dependences(linear, Design(linear, moments_of(self._rows)))]
 
     def penalised_policy(self, support: Support | None = None) -> Policy:
         """There is none."""

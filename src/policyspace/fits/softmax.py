@@ -1,85 +1,202 @@
 """Sums over rows for the Boltzmann likelihood: its value, gradient and Hessian at many θ in one pass."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from policyspace.data.chunks import sum_over_chunks
-from policyspace.fits.design import Design
+from policyspace.data.blocks import ArrayRows, Block, Rows
+from policyspace.data.joint_moments import BLOCK
+from policyspace.errors import InputError
+from policyspace.fits.design import Design, Standardisation
+
+CACHED = 2**16
+"""Numbers of an array that stays near the cores while one step after the other is done to it."""
+
+CURVED = 2048
+"""Rows whose second derivatives are made at a time."""
+
+AT_ONCE = 8
+"""Odds whose logarithms are taken together, as that of their product."""
+
+SAFE = 80.0
+"""Natural parameters of which `AT_ONCE` exponentials can be multiplied without overflow."""
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Σ w_i A(θ, s_i) [m] and Σ w_i p_i(θ) ⊗ φ_i [k, q, m] of a block at several θ, for `Rows.total`."""
+
+    standardise: Standardisation
+    columns: np.ndarray  # [k, q, m]
+
+    def __call__(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """k products (c×q)(q×m), exp, log, and k products back, in memory that is used again and again."""
+        k, q, m = self.columns.shape
+        size = min(max(64, CACHED // (k * m) // AT_ONCE * AT_ONCE), max(len(block), 1))
+        odds, total, product = np.empty((k, size, m)), np.empty((size, m)), np.empty((k, q, m))
+        partition, mean = np.zeros(m), np.zeros((k, q, m))
+        for start in range(0, len(block), size):
+            x = self.standardise(block.features[start : start + size])
+            weights = None if block.weights is None else block.weights[start : start + size]
+            here, sums = odds[:, : len(x)], total[: len(x)]
+            np.matmul(x, self.columns, out=here)
+            partition += _normalise(here, sums, weights)
+            mean += np.matmul((x if weights is None else x * weights[:, None]).T, here, out=product)
+        return partition, mean
+
+
+def _normalise(eta: np.ndarray, total: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Natural parameters [k, c, m] become probabilities in place; Σ w log-partitions [m] is returned."""
+    top = np.maximum(eta.max(axis=0), 0.0) if eta.max(initial=0.0) > SAFE else None
+    if top is not None:
+        eta -= top
+    np.exp(eta, out=eta)
+    np.add(eta[0], 1.0 if top is None else np.exp(-top), out=total)
+    for odds in eta[1:]:
+        total += odds
+    if weights is not None or top is not None:
+        logs = np.log(total) if top is None else np.log(total) + top
+        partition = logs.sum(axis=0) if weights is None else weights @ logs
+    else:
+        whole = len(total) // AT_ONCE * AT_ONCE
+        grouped = np.multiply.reduce(total[:whole].reshape(AT_ONCE, -1, total.shape[1]), axis=0)
+        partition = np.log(grouped).sum(axis=0) + np.log(total[whole:]).sum(axis=0)
+    np.reciprocal(total, out=total)
+    eta *= total
+    return partition
+
+
+@dataclass(frozen=True)
+class Curvatures:
+    """What `Partitions` gives and Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [m, d, d] of a block, for `Rows.total`."""
+
+    standardise: Standardisation
+    columns: np.ndarray  # [k, q, m]
+
+    def __call__(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One product of the rows with themselves for each two actions and each θ."""
+        k, q, m = self.columns.shape
+        partition, mean, curvature = np.zeros(m), np.zeros((k, q, m)), np.zeros((m, k * q, k * q))
+        for start in range(0, len(block), CURVED):
+            x = self.standardise(block.features[start : start + CURVED])
+            weights = None if block.weights is None else block.weights[start : start + CURVED]
+            p = np.matmul(x, self.columns)
+            partition += _normalise(p, np.empty(p.shape[1:]), weights)
+            mean += np.matmul((x if weights is None else x * weights[:, None]).T, p)
+            for j in range(m):
+                curvature[j] += information(x, p[:, :, j], weights)
+        return partition, mean, curvature
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """Σ w_i t(s_i, a_i) [d] of a block, for `Rows.total`."""
+
+    standardise: Standardisation
+    num_actions: int
+
+    def __call__(self, block: Block) -> tuple[np.ndarray]:
+        """The rows added up by action."""
+        played = action_weights(block, self.num_actions)[:, :-1]
+        return ((played.T @ self.standardise(block.features)).ravel(),)
+
+
+def action_weights(block: Block, num_actions: int) -> np.ndarray:
+    """How much each action weighs in each row [c, k+1]."""
+    if block.actions.ndim == 2:
+        return block.actions
+    played = np.eye(num_actions)[block.actions]
+    return played if block.weights is None else played * block.weights[:, None]
 
 
 class SoftmaxRows:
     """log L(θ) = θᵀT − Σ w_i A(θ, s_i), T = Σ w_i t(s_i, a_i): the actions enter once, then only states are needed.
 
-    Rows are standardised chunk by chunk, so that no second copy of the data is ever held.
+    Rows are standardised block by block, so that no second copy of the data is ever held.
     """
 
     def __init__(
-        self,
-        design: Design,
-        features: np.ndarray,
-        actions: np.ndarray,  # codes [n], or where rows are merged the weight of each action [u, k+1]
-        weights: np.ndarray | None,
-        num_free_actions: int,
+        self, design: Design, rows: Rows, total_weight: float, num_actions: int, statistic: np.ndarray | None = None
     ) -> None:
-        self.design, self.features, self.actions, self.weights = design, features, actions, weights
-        self._k = num_free_actions
-        self.total_weight = float(len(features) if weights is None else weights.sum())
-        (self.statistic,) = sum_over_chunks(self._statistic, len(features), 65536)
+        self.design, self.rows, self.total_weight, self._k = design, rows, total_weight, num_actions - 1
+        if statistic is None:
+            (statistic,) = rows.total(Statistic(design.standardise, num_actions))
+        self.statistic: np.ndarray = statistic
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
-        return len(self.features)
+        return self.rows.num_rows
+
+    @property
+    def arrays(self) -> ArrayRows:
+        """The rows themselves, for what is no sum over them."""
+        if not isinstance(self.rows, ArrayRows):
+            raise InputError(f"this needs all rows in memory, found {len(self)} that are read from files.")
+        return self.rows
+
+    @property
+    def features(self) -> np.ndarray:
+        """Of the rows in memory [n, q']."""
+        return self.arrays.features
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the rows in memory [n]."""
+        return self.arrays.weights
 
     def sample(self, size: int, seed: int) -> "SoftmaxRows":
-        """A fixed random sample of the rows; sums over it are for the caller to scale up."""
-        rows = np.sort(np.random.default_rng(seed).choice(len(self), size, replace=False))
-        weights = None if self.weights is None else self.weights[rows]
-        return SoftmaxRows(self.design, self.features[rows], self.actions[rows], weights, self._k)
+        """A fixed random sample of the rows in memory; sums over it are for the caller to scale up."""
+        chosen = np.sort(np.random.default_rng(seed).choice(len(self), size, replace=False))
+        block = self.arrays.block(chosen)
+        rows = ArrayRows(block.features, block.actions, block.weights)
+        total = float(size if block.weights is None else block.weights.sum())
+        return SoftmaxRows(self.design, rows, total, self._k + 1)
 
     def standardised(self, rows: slice) -> np.ndarray:
-        """The rows as fits see them [c, q]."""
+        """Rows in memory as fits see them [c, q]."""
         return self.design.standardise(self.features[rows])
 
     def action_weights(self, rows: slice) -> np.ndarray:
-        """How much each action weighs in each row [c, k+1]."""
-        if self.actions.ndim == 2:
-            return self.actions[rows]
-        played = np.eye(self._k + 1)[self.actions[rows]]
-        return played if self.weights is None else played * self.weights[rows, None]
-
-    def _statistic(self, rows: slice) -> tuple[np.ndarray]:
-        return ((self.action_weights(rows)[:, : self._k].T @ self.standardised(rows)).ravel(),)
+        """How much each action weighs in rows in memory [c, k+1]."""
+        return action_weights(self.arrays.block(rows), self._k + 1)
 
     def evaluate(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log L [m] and its gradient [m, d] at θ [m, d]: k products (c×q)(q×m), exp, log, and k products back."""
-        m = len(thetas)
-        columns = np.ascontiguousarray(thetas.reshape(m, self._k, -1).transpose(1, 2, 0))
-
-        def of_chunk(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            x = self.standardised(rows)
-            weights = None if self.weights is None else self.weights[rows]
-            probabilities, log_partition = softmax(x, columns)
-            total = log_partition.sum(axis=0) if weights is None else weights @ log_partition
-            right = (x if weights is None else x * weights[:, None]).T
-            return total, np.stack([right @ p for p in probabilities])
-
-        size = max(128, 2**18 // (m * self._k))  # a few arrays of 2 MB: they stay in the cache
-        partition, mean = sum_over_chunks(of_chunk, len(self), min(size, 65536))
-        return thetas @ self.statistic - partition, self.statistic - mean.transpose(2, 0, 1).reshape(m, -1)
+        """log L [m] and its gradient [m, d] at θ [m, d]."""
+        return self._from_sums(
+            thetas, *self.rows.total(Partitions(self.design.standardise, self._columns(thetas)), BLOCK)
+        )
 
     def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log L and its gradient at one θ."""
-        values, gradients = self.evaluate(theta[None])
+        """log L and its gradient at one θ; the Hessian, which is asked for next, comes from the same pass."""
+        values, gradients, curvature = self.expand(theta[None])
+        self._last = theta.copy(), curvature[0]
         return float(values[0]), gradients[0]
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """−∇² log L = Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [d, d]."""
-        columns = theta.reshape(self._k, -1, 1)
+        last = self._last
+        if last is None or not np.array_equal(last[0], theta):
+            self._last = last = theta.copy(), self._curvatures(theta[None])[2][0]
+        return last[1]
 
-        def of_chunk(rows: slice) -> tuple[np.ndarray]:
-            x = self.standardised(rows)
-            p = np.stack([p[:, 0] for p in softmax(x, columns)[0]])
-            return (information(x, p, None if self.weights is None else self.weights[rows]),)
+    def hessians(self, thetas: np.ndarray) -> np.ndarray:
+        """The same at several θ [m, d, d], in one pass."""
+        return self._curvatures(thetas)[2]
 
-        return sum_over_chunks(of_chunk, len(self), 8192)[0]
+    def expand(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """log L [m], its gradient [m, d] and −∇² log L [m, d, d] at θ [m, d], in one pass."""
+        partition, mean, curvature = self._curvatures(thetas)
+        return *self._from_sums(thetas, partition, mean), curvature
+
+    def _curvatures(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        partition, mean, curvature = self.rows.total(Curvatures(self.design.standardise, self._columns(thetas)), BLOCK)
+        return partition, mean, curvature
+
+    def _columns(self, thetas: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(thetas.reshape(len(thetas), self._k, -1).transpose(1, 2, 0))
+
+    def _from_sums(self, thetas: np.ndarray, partition: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return thetas @ self.statistic - partition, self.statistic - mean.transpose(2, 0, 1).reshape(len(thetas), -1)
 
 
 def softmax(x: np.ndarray, columns: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:

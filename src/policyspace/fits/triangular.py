@@ -1,26 +1,43 @@
 """The triangular factor R of a design, RᵀR = XᵀX: what is nearly collinear stays visible, which XᵀX itself loses."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from policyspace.data.blocks import Block, Rows
 from policyspace.data.chunks import single_threaded_blas
-
-CHUNK = 16384
-"""Rows reduced at a time: few enough to stay near the cores, many enough to hide the cost of a call."""
+from policyspace.data.joint_moments import BLOCK
 
 BREADTH = 12
 """Groups handled breadth first; the ones before them go depth first, which bounds the memory."""
 
 
-def triangular_factor(rows: Callable[[slice], np.ndarray], num_rows: int) -> np.ndarray:
-    """R [c, c] of the QR decomposition of all rows, `rows(slice)` [·, c] being read once, a chunk at a time."""
-    factor = np.zeros((0, 0))
+@dataclass(frozen=True)
+class Triangle:
+    """R of some rows; the sum of two is the R of both together."""
+
+    factor: np.ndarray  # [c, c]
+
+    def __add__(self, other: "Triangle") -> "Triangle":
+        return Triangle(triangular(np.vstack([self.factor, other.factor])))
+
+
+@dataclass(frozen=True)
+class TriangleOf:
+    """The R of some table of a block, for `Rows.total`."""
+
+    table: Callable[[Block], np.ndarray]  # [·, c]
+
+    def __call__(self, block: Block) -> tuple[Triangle]:
+        """Of one block."""
+        return (Triangle(triangular(self.table(block))),)
+
+
+def triangular_factor(rows: Rows, table: Callable[[Block], np.ndarray]) -> np.ndarray:
+    """R [c, c] of the QR decomposition of a table of all rows, which are read once, a block at a time."""
     with single_threaded_blas():
-        for start in range(0, num_rows, CHUNK):
-            block = rows(slice(start, min(start + CHUNK, num_rows)))
-            factor = triangular(np.vstack([factor.reshape(-1, block.shape[1]), block]))
-    return factor
+        return rows.total(TriangleOf(table), BLOCK)[0].factor
 
 
 def triangular(matrix: np.ndarray) -> np.ndarray:

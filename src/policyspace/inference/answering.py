@@ -33,7 +33,7 @@ def answer_of(
     space = likelihood.space
     feedback = check.feedback(space, verdicts.adjusted, settings["significance"])
     assumptions = [*check.assumptions, feedback, *_of_rows(data, decider), *decider.own_assumptions()]
-    settings = settings | _settings_of(decider, verdicts, likelihood)
+    settings = settings | _settings_of(decider, verdicts, likelihood) | _of_passes(data, decider)
     everywhere, undecided, named = _named_verdicts(space, verdicts, settings["significance"])
     promise = promise_of(decider, assumptions, settings)
     contradicted = any(a.held is False for a in assumptions if a.name in SupportTest.assumes)
@@ -69,6 +69,22 @@ def answer_of(
     )
 
 
+def _of_passes(data: Demonstrations, decider: SupportTest) -> dict[str, Any]:
+    """How a log that is not in memory was read, and what was decided by a sample of it."""
+    if data.whole is None:
+        return {}
+    sample = f"a sample of {data.num_pairs} of {data.num_logged} rows"
+    passes = data.whole.rows.passes
+    words = f"Read in {passes} pass{'es' * (passes > 1)} over {data.num_logged} rows; "
+    if decider.name in ("lean", "robust"):
+        return {
+            "reading": f"{words}the test and the model check looked at {sample}.",
+            "test_note": f"{decider.note()}; it looked at {sample}",
+            "sample": sample,
+        }
+    return {"reading": f"{words}the model check looked at {sample}."}
+
+
 def _of_rows(data: Demonstrations, decider: SupportTest) -> list[Assumption]:
     """What is said about the rows themselves and may be more than a test can take: subjects, and sampling weights."""
     found = []
@@ -100,7 +116,8 @@ def promise_of(decider: SupportTest, assumptions: list[Assumption], settings: di
     )
     unchecked = [a.name for a in needed if a.held is None]
     checked = "this was not checked" if unchecked else "the data do not contradict it"
-    return f"{what}, by the test '{decider.name}', if {decider.condition()}; {checked}."
+    on = f" on {settings['sample']}" if "sample" in settings else ""
+    return f"{what}, by the test '{decider.name}'{on}, if {decider.condition()}; {checked}."
 
 
 def _settings_of(decider: SupportTest, verdicts: Verdicts, likelihood: Likelihood) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Which test: the one that is asked for, or the one that holds for this space on this data."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError, nearest
+from policyspace.fits import likelihood_of
 from policyspace.fits.base import Likelihood
 from policyspace.fits.firth import with_firth
 from policyspace.fits.no_fit import NoFit
@@ -49,6 +50,9 @@ TESTS: dict[str, Callable[[Any, Demonstrations, Settings], SupportTest]] = {
 }
 """Every test of supports, from a likelihood, its data and what it is told: a new test is one line here."""
 
+IN_PASSES = ("wilks", "lean", "robust", "mixture")
+"""The tests of logs that are not in memory: by sums over all rows, lean and robust on a sample."""
+
 FEW = 10
 """Pairs a parameter below which the χ² law is too liberal for discrete actions."""
 
@@ -66,6 +70,11 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
             f"the policy 'any' is tested without a model, by the test 'lean', found '{test}': leave it out."
         )
     if test != "auto":
+        if data.whole is not None and test not in IN_PASSES:
+            raise InputError(
+                f"the test '{test}' needs all rows in memory, found {data.num_logged} that are read in passes: use one of "
+                f"{', '.join(IN_PASSES)}, take fewer rows, or set POLICYSPACE_MAX_BYTES_AT_ONCE."
+            )
         return test, "as asked for"
     if isinstance(likelihood, NoFit):
         return "lean", "no policy model is assumed"
@@ -90,7 +99,7 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
         what = "rows have sampling weights" if data.sampling_weights else "rows of one subject belong together"
         return "robust", f"{what}, for which its variance makes up"
     few = likelihood.total_weight < FEW * likelihood.space.num_parameters
-    if data.discrete and likelihood.identifiable and likelihood.design is not None:
+    if data.discrete and likelihood.identifiable and likelihood.design is not None and data.whole is None:
         if likelihood.full.separated:
             return "firth", "the agent is so regular that no finite parameter is most likely (separation)"
         if few:
@@ -125,4 +134,11 @@ def support_test(
             "the dependence 'episodes' needs to know them: name the column of the episodes (--episodes) or of the "
             "subjects (--subjects)."
         )
+    if data.whole is not None and test in ("lean", "robust"):
+        if not data.whole.stretched:
+            raise InputError(
+                f"the test '{test}' looks at a sample of {data.num_pairs} of {data.num_logged} rows, found no stretch of "
+                "rows with two different actions: use the test 'wilks'."
+            )
+        likelihood = likelihood_of(likelihood.space, replace(data, whole=None))
     return TESTS[test](likelihood, data, Settings(significance, seed, dependence))

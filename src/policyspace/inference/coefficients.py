@@ -69,6 +69,7 @@ class Coefficients:
     calibration: list[CalibrationBin]
     errors: str  # what the standard errors are of
     interval: str  # Wald or profile, with its level
+    sample: str = ""  # of a log that is read in passes, the rows by which hits, calibration and spreads are judged
 
     def table(self) -> Table:
         """The weights as words."""
@@ -86,6 +87,8 @@ class Coefficients:
             lines.append(f"McFadden's ρ² {fit.mcfadden:.4f}; hit rate {fit.hit_rate:.1%}.")
         else:
             lines.append(f"{likelihoods}. Explained variance {fit.explained:.1%}.")
+        if self.sample:
+            lines.append(f"Standardised weights, hits, calibration and explained variance are those of {self.sample}.")
         counted = f"{fit.num_pairs} pairs, {fit.num_parameters} parameters"
         return [*lines, f"AIC {fit.aic:.4f}, BIC {fit.bic:.4f} ({counted})."]
 
@@ -124,6 +127,11 @@ def coefficients_of(
             f"'{errors}': choose among these."
         )
     clustered = errors == "clustered" or (errors == "auto" and (data.subjects is not None or data.sampling_weights))
+    if clustered and data.whole is not None:
+        raise InputError(
+            f"standard errors by cluster need all rows in memory, found {data.num_logged} that are read in passes: take "
+            "those of the model (errors='model')."
+        )
     if interval == "profile" and (clustered or likelihood.penalised):
         raise InputError(
             "a profile interval is that of a plain likelihood, found subjects, sampling weights or Firth's penalty: take "
@@ -155,7 +163,8 @@ def coefficients_of(
     assert expected is not None
     calibration = calibration_bins(expected, data) if space.discrete else []
     level = f"{'profile likelihood' if interval == 'profile' else 'Wald'}, {1 - significance:.0%}"
-    return Coefficients(rows, _fit_numbers(linear, data, theta), calibration, source, level)
+    looked = f"{data.num_pairs} of {data.num_logged} rows" if data.whole is not None else ""
+    return Coefficients(rows, _fit_numbers(linear, data, theta), calibration, source, level, looked)
 
 
 def _standard_errors(
@@ -197,16 +206,20 @@ def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.n
     num_free, total = likelihood.num_free(space.everything), likelihood.total_weight
     best, null, equal, hits, explained = likelihood.full.log_likelihood, np.nan, np.nan, np.nan, np.nan
     if space.discrete:
-        log_probs = np.asarray(space.log_prob(theta, data.features, data.actions))
-        best = float(weights @ log_probs)  # without Firth's penalty
         counts = np.bincount(data.actions, weights, len(data.action_names))
+        if data.whole is None:
+            log_probs = np.asarray(space.log_prob(theta, data.features, data.actions))
+            best = float(weights @ log_probs)  # without Firth's penalty
+        else:
+            assert data.whole.label_weights is not None
+            counts = data.whole.label_weights
         null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
         if space.offset:
             alone = likelihood.fit(frozenset()).theta
             null = float(weights @ np.asarray(space.log_prob(alone, data.features, data.actions)))
         equal = -total * float(np.log(len(counts)))
         probabilities = np.column_stack([expected, 1 - expected.sum(axis=1)])
-        hits = float(weights @ (probabilities.argmax(axis=1) == data.actions) / total)
+        hits = float(weights @ (probabilities.argmax(axis=1) == data.actions) / weights.sum())
     else:
         null = likelihood.fit(frozenset()).log_likelihood
         centred = data.actions - np.average(data.actions, axis=0, weights=weights)

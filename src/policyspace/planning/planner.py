@@ -158,7 +158,7 @@ def plan_likelihood(likelihood: Likelihood, demonstrations: Demonstrations, aim:
     return Plan(
         [planner.group(likelihood.space.groups[g], tests[g], intervals) for g in tests],
         intervals, aim.test, aim.power, aim.significance, aim.confidence,
-        demonstrations.num_pairs, demonstrations.num_episodes, likelihood.space.num_parameters, procedure, aim.effect,
+        demonstrations.num_logged, demonstrations.num_episodes, likelihood.space.num_parameters, procedure, aim.effect,
         _warnings(likelihood, demonstrations),
     )  # fmt: skip
 
@@ -188,8 +188,8 @@ class _Planner:
         self.total = likelihood.total_weight
         self.inverse, self.hidden = inverse_of(likelihood)
         # Weights are counts: plans are made in what they add up to, and told in rows of the same mean weight.
-        self.rows_per_weight = data.num_pairs / self.total
-        self.pairs_per_episode = None if data.num_episodes is None else data.num_pairs / data.num_episodes
+        self.rows_per_weight = data.num_logged / self.total
+        self.pairs_per_episode = None if data.num_episodes is None else data.num_logged / data.num_episodes
 
     def group(self, group: Group, test: Test, intervals: list[Interval]) -> GroupPlan:
         """One group: the rate that the pilot leaves, and what follows from it."""
@@ -243,7 +243,7 @@ def _warnings(likelihood: Likelihood, data: Demonstrations) -> list[str]:
         found.append("the full fit of the pilot did not converge: read the plan with care.")
     if data.discrete and likelihood.total_weight < 5 * likelihood.space.num_parameters:
         found.append(
-            f"a pilot of {data.num_pairs} pairs for {likelihood.space.num_parameters} parameters is small: its λ run high, "
+            f"a pilot of {data.num_logged} pairs for {likelihood.space.num_parameters} parameters is small: its λ run high, "
             "and the plan is too hopeful; plan again when more is there."
         )
     return found

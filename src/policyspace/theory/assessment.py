@@ -9,6 +9,7 @@ from scipy.special import chdtri
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.vocabulary import one_vocabulary
+from policyspace.errors import InputError
 from policyspace.fits import Likelihood
 from policyspace.fits.fisher import smallest_eigenvalue
 from policyspace.identification import Source
@@ -103,6 +104,10 @@ def assess(data: Any, actions: Any = None, *, significance: float = 0.05, **sour
 
 def assess_likelihood(likelihood: Likelihood, data: Demonstrations, significance: float = 0.05) -> Assessment:
     """The theory on a likelihood that is already made."""
+    if data.whole is not None:
+        raise InputError(
+            f"the paper's bounds need all rows in memory, found {data.num_logged} that are read in passes: take fewer rows."
+        )
     check_significance(significance)
     space = likelihood.space.as_linear("theory and planning")
     gaps, d, n = plug_in_gaps(likelihood, significance), space.num_parameters, likelihood.total_weight

@@ -1,0 +1,96 @@
+"""Means and products of features and actions in one pass over the rows, exact to rounding whatever their size."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policyspace.data.blocks import ArrayRows, Block, Rows
+
+BLOCK = 16384
+"""Rows whose products are made at a time: few enough to stay near the cores, many enough to hide the cost of a call."""
+
+FIRST = 1023
+"""Rows in the middle of which columns are shifted before anything is added up; odd, so that it is a value of theirs."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Σ w, the mean and Σ w (z − mean)(z − mean)ᵀ of columns z; two of them are added by the rule of Chan et al. (1983).
+
+    Means are kept as distances from a `shift` near them: a large mean costs no digits of the products.
+    """
+
+    shift: np.ndarray  # [c]
+    total_weight: float
+    offset: np.ndarray  # [c], mean − shift
+    scatter: np.ndarray  # [c, c]
+
+    def __add__(self, other: "Moments") -> "Moments":
+        total = self.total_weight + other.total_weight
+        if not total:
+            return self
+        apart = other.offset - self.offset
+        offset = self.offset + apart * (other.total_weight / total)
+        between = np.outer(apart, apart) * (self.total_weight * other.total_weight / total)
+        return Moments(self.shift, total, offset, self.scatter + other.scatter + between)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[c]."""
+        return self.shift + self.offset
+
+    def about(self, origin: np.ndarray) -> np.ndarray:
+        """Σ w (z − origin)(z − origin)ᵀ [c, c]."""
+        away = self.shift - origin + self.offset
+        return self.scatter + self.total_weight * np.outer(away, away)
+
+
+@dataclass(frozen=True)
+class MomentsOf:
+    """The moments of [features, actions] of a block; labels are columns of 0 and 1, the last label having none."""
+
+    shift: np.ndarray  # [c], near the means
+    num_labels: int | None = None
+
+    def __call__(self, block: Block) -> tuple[Moments]:
+        """A sum over rows, for `Rows.total`."""
+        z, weights = self._shifted(block), block.weights
+        total = float(len(z) if weights is None else weights.sum())
+        if not total:
+            return (Moments(self.shift, 0.0, np.zeros(z.shape[1]), np.zeros((z.shape[1], z.shape[1]))),)
+        offset = z.mean(axis=0) if weights is None else weights @ z / total
+        z -= offset
+        return (Moments(self.shift, total, offset, z.T @ (z if weights is None else z * weights[:, None])),)
+
+    def _shifted(self, block: Block) -> np.ndarray:
+        """Features and actions [c, q + k], in the order of memory of the features."""
+        (num_rows, q), width = block.features.shape, len(self.shift)
+        columnwise = abs(block.features.strides[0]) < abs(block.features.strides[1])
+        z = np.empty((num_rows, width), order="F" if columnwise else "C")
+        np.subtract(block.features, self.shift[:q], out=z[:, :q])
+        if self.num_labels is None:
+            np.subtract(block.actions, self.shift[q:], out=z[:, q:])
+        elif block.actions.ndim == 1:
+            np.equal(block.actions[:, None], np.arange(width - q), out=z[:, q:], casting="unsafe")
+        else:  # the weights of the labels in merged rows
+            assert block.weights is not None
+            np.divide(block.actions[:, :-1], np.maximum(block.weights, np.finfo(float).tiny)[:, None], out=z[:, q:])
+        return z
+
+
+def shift_near(features: np.ndarray, actions: np.ndarray, num_labels: int | None = None) -> np.ndarray:
+    """A shift for the columns of [features, actions]: the middle of some rows, and 0 for labels [q + k]."""
+    odd = len(features) - (len(features) + 1) % 2
+    middle = np.partition(features[:odd], odd // 2, axis=0)[odd // 2]
+    if num_labels is not None:
+        return np.append(middle, np.zeros(num_labels - 1))
+    return np.append(middle, np.partition(actions[:odd], odd // 2, axis=0)[odd // 2])
+
+
+def moments_of(rows: Rows, num_labels: int | None = None, shift: np.ndarray | None = None) -> Moments:
+    """The moments of [features, actions] of all rows in one pass; rows that are not in memory need a `shift`."""
+    if shift is None:
+        assert isinstance(rows, ArrayRows)
+        first = rows.block(slice(0, FIRST))
+        shift = shift_near(first.features, first.actions, num_labels)
+    return rows.total(MomentsOf(shift, num_labels), BLOCK)[0]

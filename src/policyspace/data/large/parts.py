@@ -1,0 +1,354 @@
+"""Parts of a data set, each read alone: a row group, a batch or a file of text, as the Arrow columns that are asked for."""
+
+import io
+import re
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from policyspace.data.columns import Table
+from policyspace.data.input_files import open_file
+from policyspace.data.large.files import NO_VALUE, DataFile
+from policyspace.data.limits import check_limit, check_unpacked
+from policyspace.data.readers import COMMENT, PARQUET, SEPARATORS, csv_header, translated
+from policyspace.data.roles import KEY, Roles, Stored
+from policyspace.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+TEXT_BLOCK = 4 << 20
+"""Bytes of text that are read at once; no line is longer."""
+
+
+BUFFER = 1 << 16
+"""Bytes of a column that are read at once."""
+
+PIECE = 1 << 17
+"""Rows of a row group that are unpacked at once."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a data set: all of a file, or one row group or batch of it."""
+
+    file: DataFile
+    number: int  # among all parts
+    piece: int | None = None  # the row group or batch; None: the whole file
+    first_row: int = 0  # of the part, in its file
+    types: "tuple[tuple[str, pyarrow.DataType], ...]" = ()  # of the columns of a text file
+    skip: int = 0  # bytes before the rows of a text file
+    keys: tuple[tuple[str, int | str | None], ...] = ()  # columns that folders say
+
+    def tables(self, columns: Sequence[str]) -> "Iterator[tuple[int, pyarrow.Table]]":
+        """These columns in pieces that fit in memory, each with the place of its first row in the file."""
+        keys = dict(self.keys)
+        own = [name for name in columns if name not in keys]
+        with located(self.file.path), translated(f"a readable {self.file.suffix} file"):
+            start = self.first_row
+            for table in self._pieces(own):
+                yield start, _with_keys(table, keys, columns)
+                start += table.num_rows
+
+    def head(self, columns: Sequence[str], most: int) -> "pyarrow.Table":
+        """The first rows."""
+        import pyarrow
+
+        if self.file.suffix not in PARQUET:
+            return next(self.tables(columns))[1].slice(0, most)
+        keys = dict(self.keys)
+        with located(self.file.path), translated("a readable Parquet file"), _bytes_of(self.file) as file:
+            own = [name for name in columns if name not in keys]
+            batch = next(_parquet(file).iter_batches(most, [self.piece], own, use_threads=False))
+        return _with_keys(pyarrow.Table.from_batches([batch]), keys, columns)
+
+    def with_numbers(self, names: Set[str]) -> "Part":
+        """The same part, in whose text these columns are numbers, whether whole or not."""
+        import pyarrow
+
+        floats = pyarrow.float64()
+        types = tuple((n, floats if n in names and not pyarrow.types.is_boolean(t) else t) for n, t in self.types)
+        return replace(self, types=types)
+
+    def _pieces(self, columns: list[str]) -> "Iterator[pyarrow.Table]":
+        import pyarrow
+
+        if self.file.suffix in SEPARATORS:
+            yield from _text_tables(self, columns)
+            return
+        with _bytes_of(self.file) as file:
+            if self.file.suffix in PARQUET:
+                stored = _parquet(file)
+                for batch in stored.iter_batches(PIECE, [self.piece], columns, use_threads=False):
+                    yield pyarrow.Table.from_batches([batch])
+                return
+            opened = _arrow(file)
+            pieces = [opened.get_batch(self.piece)] if self.piece is not None else opened
+            for batch in pieces:
+                check_unpacked(batch.nbytes, self.file.size)
+                yield _plain_text(pyarrow.Table.from_batches([batch]).select(columns))
+
+
+def _plain_text(table: "pyarrow.Table") -> "pyarrow.Table":
+    """Text in the layout that every function of pyarrow knows: what polars writes, some do not."""
+    import pyarrow
+
+    views = [field.name for field in table.schema if pyarrow.types.is_string_view(field.type)]
+    for name in views:
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, table.column(place).cast(pyarrow.large_string()))
+    return table
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a file says before its rows are read: types, the rows of each piece (none for a stream), roles, its header."""
+
+    schema: "pyarrow.Schema"
+    rows: list[int]
+    roles: Roles | None
+    skip: int = 0
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """The parts of a data set, the types of its columns, what its first file says about them, and its size.
+
+    `num_rows` is what the files say, None for text; `num_bytes` what all columns would take in memory.
+    """
+
+    parts: tuple[Part, ...]
+    schema: "pyarrow.Schema"
+    roles: Roles | None
+    num_rows: int | None
+    num_bytes: int
+
+    def read(self) -> Stored:
+        """All of it at once, as a table with roles."""
+        import pyarrow
+
+        names = self.schema.names
+        tables = [table for part in self.parts for _, table in part.tables(names)]
+        whole = pyarrow.concat_tables(tables) if tables else self.schema.empty_table()
+        return Table.of(whole).frame, self.roles
+
+
+def data_set(files: Sequence[DataFile]) -> DataSet:
+    """The parts of these files, whose columns must agree."""
+    keys = _typed_keys(files)
+    parts: list[Part] = []
+    first: Opened | None = None
+    num_rows, num_bytes = 0, 0
+    for file, own in zip(files, keys, strict=True):
+        with located(file.path), translated(f"a readable {file.suffix} file"):
+            opened = _opened(file, first)
+            check_limit("MAX_COLUMNS", len(opened.schema), "the columns of a table")
+            first = first or opened
+            _check_schema(opened.schema, first.schema, files[0].path)
+        parts += [replace(part, number=len(parts) + i, keys=own) for i, part in enumerate(_parts(file, opened))]
+        num_rows += sum(opened.rows)
+        packed = 5 if file.suffix.endswith(".gz") else 1
+        num_bytes += 8 * sum(opened.rows) * len(opened.schema) if opened.rows else file.size * packed
+    assert first is not None
+    counted = num_rows if all(part.piece is not None for part in parts) else None
+    return DataSet(tuple(parts), _schema_with_keys(first.schema, keys), first.roles, counted, num_bytes)
+
+
+@contextmanager
+def located(path: str) -> Iterator[None]:
+    """Whatever is wrong is said with the file in front."""
+    try:
+        yield
+    except InputError as error:
+        sentence = " ".join(str(error).splitlines())
+        raise InputError(sentence if sentence.startswith(f"{path}: ") else f"{path}: {sentence}") from error
+
+
+def _parts(file: DataFile, opened: Opened) -> Iterator[Part]:
+    if file.suffix in SEPARATORS:
+        types = tuple(zip(opened.schema.names, opened.schema.types, strict=True))
+        yield Part(file, 0, types=types, skip=opened.skip)
+    elif not opened.rows and file.suffix not in PARQUET:  # a stream of batches, which has no list of them
+        yield Part(file, 0)
+    start = 0
+    for piece, count in enumerate(opened.rows):
+        if count:
+            yield Part(file, 0, piece, start)
+        start += count
+
+
+def _opened(file: DataFile, like: Opened | None) -> Opened:
+    """What a file says before its rows are read."""
+    if file.suffix in SEPARATORS:
+        return _opened_text(file, like)
+    with _bytes_of(file) as opened:
+        if file.suffix in PARQUET:
+            stored = _parquet(opened)
+            schema, meta = stored.schema_arrow, stored.metadata
+            rows = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        else:
+            stored = _arrow(opened)
+            schema = stored.schema
+            counted = hasattr(stored, "num_record_batches")
+            rows = [stored.get_batch(i).num_rows for i in range(stored.num_record_batches)] if counted else []
+    header = (schema.metadata or {}).get(KEY.encode())
+    return Opened(schema, rows, None if header is None else Roles.from_json(header.decode()))
+
+
+def _bytes_of(file: DataFile) -> Any:
+    """The bytes of a regular file; a pipe or a device is refused."""
+    import pyarrow
+
+    open_file(file.path)[0].close()
+    return pyarrow.OSFile(file.path)
+
+
+def _parquet(file: Any) -> Any:
+    import pyarrow.parquet
+
+    # By default the whole file is held in memory, and without a buffer all columns of a row group.
+    return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
+
+
+def _arrow(file: Any) -> Any:
+    import pyarrow.ipc
+
+    by_place = file.read(6) == b"ARROW1"
+    file.seek(0)
+    return (pyarrow.ipc.open_file if by_place else pyarrow.ipc.open_stream)(file)
+
+
+def _check_schema(schema: "pyarrow.Schema", first: "pyarrow.Schema", path: str) -> None:
+    """One sentence about the first column in which two files differ."""
+    for name in (*first.names, *schema.names):
+        here, there = (s.field(name).type if name in s.names else None for s in (schema, first))
+        if here != there:
+            words = [f"the type {kind}" if kind is not None else "no such column" for kind in (there, here)]
+            raise InputError(
+                f"all files must have the same columns, found '{name}' with {words[0]} in '{path}' and {words[1]} here: "
+                "convert one of them, or name the files that agree."
+            )
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def _opened_text(file: DataFile, like: Opened | None) -> Opened:
+    """Names from the header, types from the first block of the first file."""
+    import pyarrow
+    import pyarrow.csv
+
+    with _text_stream(file) as stream:
+        head = stream.read(TEXT_BLOCK)
+    head = head[: head.rfind(b"\n") + 1 or len(head)]
+    size, roles = len(head), None
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if head.startswith(COMMENT):
+        line, _, head = head.partition(b"\n")
+        roles = Roles.from_json(line.removeprefix(COMMENT).decode())
+    names, body = csv_header(head, SEPARATORS[file.suffix], spaced=roles is not None)
+    if like is not None and set(names) == set(like.schema.names):  # text that does not fit is found where it stands
+        known = pyarrow.schema([(name, like.schema.field(name).type) for name in names])
+        return Opened(known, [], roles, size - len(body))
+    if not body.strip():
+        raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
+    inferred = pyarrow.csv.read_csv(io.BytesIO(body), *_text_options(file, names, {})).schema
+    types = dict(zip(names, map(_plain_type, inferred.types), strict=True))
+    if roles is not None:
+        types |= dict.fromkeys(roles.features, pyarrow.float64())
+        types |= dict.fromkeys(roles.action, pyarrow.string() if roles.discrete else pyarrow.float64())
+    return Opened(pyarrow.schema(list(types.items())), [], roles, size - len(body))
+
+
+def _plain_type(kind: "pyarrow.DataType") -> "pyarrow.DataType":
+    """Numbers, truths and text: what looks like a date is text."""
+    import pyarrow
+
+    plain = (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean)
+    if pyarrow.types.is_null(kind):
+        return pyarrow.float64()
+    return kind if any(is_plain(kind) for is_plain in plain) else pyarrow.string()
+
+
+def _text_tables(part: Part, columns: list[str]) -> "Iterator[pyarrow.Table]":
+    import pyarrow
+    import pyarrow.csv
+
+    types = dict(part.types)
+    with _text_stream(part.file) as stream:
+        stream.read(part.skip)
+        read, parse, convert = _text_options(part.file, list(types), {name: types[name] for name in columns})
+        convert.include_columns = columns
+        try:
+            for batch in pyarrow.csv.open_csv(stream, read, parse, convert):
+                yield pyarrow.Table.from_batches([batch])
+        except pyarrow.ArrowInvalid as error:
+            raise _in_words(str(error), list(types)) from error
+
+
+def _in_words(reason: str, names: list[str]) -> InputError:
+    """What pyarrow says about a line of text, in our words."""
+    if found := re.search(r"column #(\d+): Row #(\d+): .*invalid value '(.*)'", reason, re.DOTALL):
+        return InputError(
+            f"column '{names[int(found[1])]}' has text where numbers belong: found '{found[3]:.60}' in row {found[2]}; "
+            "correct it, or drop that row."
+        )
+    if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", reason):
+        return InputError(
+            f"every row must have {found[2]} fields as the header has, found {found[3]} in row {found[1]}."
+        )
+    return InputError(
+        f"expected a readable file of text, found otherwise ({reason.splitlines()[0][:200].rstrip('.')})."
+    )
+
+
+def _text_options(file: DataFile, names: list[str], types: "dict[str, pyarrow.DataType]") -> tuple[Any, Any, Any]:
+    import pyarrow.csv
+
+    read = pyarrow.csv.ReadOptions(use_threads=False, block_size=TEXT_BLOCK, column_names=names)
+    parse = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[file.suffix], newlines_in_values=True)
+    convert = pyarrow.csv.ConvertOptions(true_values=["true"], false_values=["false"], column_types=types)
+    return read, parse, convert
+
+
+def _text_stream(file: DataFile) -> Any:
+    import pyarrow
+
+    return pyarrow.input_stream(_bytes_of(file), compression="gzip" if file.suffix.endswith(".gz") else None)
+
+
+# -- columns that folders say ------------------------------------------------------------------------------------------
+
+
+def _typed_keys(files: Sequence[DataFile]) -> list[tuple[tuple[str, int | str | None], ...]]:
+    """The keys of each file: whole numbers where all values of a key are, else text."""
+    names = [name for name, _ in files[0].keys]
+    values = {name: [dict(file.keys)[name] for file in files] for name in names}
+    whole = {
+        name: all(v == NO_VALUE or re.fullmatch(r"-?(0|[1-9]\d{0,17})", v) for v in found)
+        for name, found in values.items()
+    }
+    return [tuple((n, None if v == NO_VALUE else int(v) if whole[n] else v) for n, v in file.keys) for file in files]
+
+
+def _schema_with_keys(schema: "pyarrow.Schema", keys: Sequence[tuple[tuple[str, Any], ...]]) -> "pyarrow.Schema":
+    import pyarrow
+
+    for place, (name, _) in enumerate(keys[0]):
+        if name in schema.names:
+            raise InputError(f"the column '{name}' is in the files and in the names of their folders: rename one.")
+        text = any(isinstance(own[place][1], str) for own in keys)
+        schema = schema.append(pyarrow.field(name, pyarrow.string() if text else pyarrow.int64()))
+    return schema
+
+
+def _with_keys(table: "pyarrow.Table", keys: dict[str, Any], columns: Sequence[str]) -> "pyarrow.Table":
+    """The columns in the order that was asked for, those of the folders among them."""
+    import pyarrow
+
+    for name in columns:
+        if name in keys:
+            kind = pyarrow.string() if isinstance(keys[name], str) else pyarrow.int64()
+            table = table.append_column(name, pyarrow.repeat(pyarrow.scalar(keys[name], kind), table.num_rows))
+    return table.select(list(columns))

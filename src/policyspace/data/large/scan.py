@@ -1,0 +1,176 @@
+"""The first pass over a log: what is in it, whether it is whole, and samples of its rows."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from policyspace.data.blocks import Block
+from policyspace.data.columns import MAX_LEVELS
+from policyspace.data.joint_moments import BLOCK
+from policyspace.data.large.layout import Layout, Taken, column_numbers
+from policyspace.data.large.parts import Part, located
+from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, scattered
+from policyspace.data.limits import check_limit
+from policyspace.errors import InputError
+
+MOST_LABELS = 1000
+"""An action with more distinct values is no label."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known about some rows."""
+
+    num_rows: int
+    dropped: int
+    values: dict[str, Counter[Any]]  # of coded columns, with how many rows have them
+    weights: np.ndarray  # [their sum, rows that weigh anything, rows whose weight is no whole number]
+    weight_of_label: Counter[Any]
+    clusters: dict[str, np.ndarray]  # of episodes and subjects, a number for each
+    stretches: Stretches
+    strata: Strata | None
+    sums: tuple[Any, ...] | None  # of whatever else was to be added up; None where a value was not foreseen
+    most_values: dict[str, int]  # that each coded column may have
+
+    def __add__(self, other: "Facts") -> "Facts":
+        values = {
+            name: _bounded(name, own + other.values[name], self.most_values[name]) for name, own in self.values.items()
+        }
+        clusters = {name: np.union1d(own, other.clusters[name]) for name, own in self.clusters.items()}
+        for name, found in clusters.items():
+            check_limit("MAX_CLUSTERS", len(found), f"the different values of '{name}'")
+        strata = None if self.strata is None or other.strata is None else self.strata + other.strata
+        return Facts(
+            self.num_rows + other.num_rows, self.dropped + other.dropped, values, self.weights + other.weights,
+            self.weight_of_label + other.weight_of_label, clusters, self.stretches + other.stretches, strata,
+            _plus(self.sums, other.sums), self.most_values,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a task of the first pass does with its part; `also` is a function of blocks whose sum is wanted, too.
+
+    `guess` is the layout with the values of its columns as far as the first rows show them.
+    """
+
+    layout: Layout
+    seed: int
+    share: float  # of stretches that are candidates at all
+    stratified: bool
+    guess: Layout | None = None
+    also: Callable[[Block], tuple[Any, ...]] | None = None
+
+    def __call__(self, part: Part) -> Facts:
+        """What there is to know about it."""
+        total: Facts | None = None
+        for start, taken in self.layout.tables(part, self.layout.all_columns):
+            with located(part.file.path):
+                facts = self._facts(part, start, taken, total)
+            total = facts if total is None else total + facts
+        if total is None:
+            raise InputError(f"{part.file.path}: a table needs at least one row, found none: leave the file out.")
+        return total
+
+    def _facts(self, part: Part, start: int, taken: Taken, before: Facts | None) -> Facts:
+        layout = self.layout
+        most = {name: MAX_LEVELS if name in layout.categories else MOST_LABELS for name in layout.coded}
+        values = {name: _counted(name, taken.arrays[name], most[name]) for name in layout.coded}
+        weights, of_label = self._weights(taken, start)
+        clusters = {
+            name: column_numbers(taken.table.column(name))
+            for name in (layout.episodes, layout.subjects)
+            if name is not None
+        }
+        strata = None
+        if self.stratified:
+            drawn = np.random.Generator(np.random.PCG64([self.seed, part.number, start])).random(len(taken))
+            below = {} if before is None or before.strata is None else before.strata.below
+            strata = Strata.of(taken.table, layout.actions[0], drawn, below)
+        return Facts(
+            len(taken), taken.dropped, values, weights, of_label, {n: np.unique(found) for n, found in clusters.items()},
+            self._stretches(part, start, taken, clusters, before), strata, self._sums(taken), most,
+        )  # fmt: skip
+
+    def _sums(self, taken: Taken) -> tuple[Any, ...] | None:
+        """None where the guess was wrong, and nothing where there are no rows."""
+        if self.also is None or self.guess is None:
+            return None
+        known = self.guess.vocabulary
+        if any(value not in known[name] for name in self.guess.coded for value in taken.arrays[name][1]):
+            return None
+        sums: tuple[Any, ...] = ()
+        for block in replace(taken, layout=self.guess).blocks(BLOCK):
+            own = self.also(block)
+            sums = tuple(a + b for a, b in zip(sums, own, strict=True)) if sums else own
+        return sums
+
+    def _weights(self, taken: Taken, start: int) -> tuple[np.ndarray, Counter[Any]]:
+        """Their sum, how many are positive, how many are no whole numbers; and the sum of each label."""
+        layout = self.layout
+        if layout.weights is None:
+            return np.zeros(3), Counter()
+        weights = taken.arrays[layout.weights]
+        if len(weights) and weights.min() < 0:
+            row = int(np.argmax(weights < 0))
+            raise InputError(
+                f"weights must be finite and not negative, found {weights[row]} in row {start + row + 1}: drop it."
+            )
+        of_label: Counter[Any] = Counter()
+        if layout.discrete:
+            codes, values = taken.arrays[layout.actions[0]]
+            of_label.update(dict(zip(values, np.bincount(codes, weights, len(values)).tolist(), strict=True)))
+        whole = weights % 1 == 0
+        return np.array(
+            [weights.sum(dtype=np.float64), (weights > 0).sum(), (~whole).sum()], dtype=np.float64
+        ), of_label
+
+    def _stretches(
+        self, part: Part, start: int, taken: Taken, clusters: dict[str, np.ndarray], before: Facts | None
+    ) -> Stretches:
+        """Whole subjects or episodes where they are named, else neighbouring rows."""
+        layout = self.layout
+        if clusters:
+            numbers = scattered(clusters[layout.subjects or layout.episodes or ""], self.seed)
+            below = 2**64 if before is None else before.stretches.below
+            return Stretches.of(taken.table, numbers, MOST_STRETCHED, below)
+        own = np.arange(-(-len(taken) // STRETCH), dtype=np.uint64) + np.uint64(start // STRETCH)
+        numbers = scattered(own + np.uint64(part.number << 40), self.seed)
+        chosen = np.flatnonzero(numbers <= np.uint64(int(self.share * (2**64 - 1025))))
+        rows = (chosen[:, None] * STRETCH + np.arange(STRETCH)).ravel()
+        rows = rows[rows < len(taken)]
+        return Stretches.of(taken.table.take(rows), numbers[rows // STRETCH], MOST_STRETCHED)
+
+
+def share_of_stretches(num_rows: int | None) -> float:
+    """How many of all stretches are candidates: three times as many as are kept, where the number of rows is known."""
+    return 1.0 if num_rows is None else min(1.0, 3 * MOST_STRETCHED / max(num_rows, 1))
+
+
+def _plus(first: tuple[Any, ...] | None, second: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    if first is None or second is None:
+        return None
+    if not first or not second:
+        return first or second
+    return tuple(a + b for a, b in zip(first, second, strict=True))
+
+
+def _counted(name: str, coded: tuple[np.ndarray, Sequence[Any]], most: int) -> Counter[Any]:
+    """How many rows have each value."""
+    codes, values = coded
+    counts = np.bincount(codes, minlength=len(values)).tolist()
+    return _bounded(name, Counter({v: n for v, n in zip(values, counts, strict=True) if n}), most)
+
+
+def _bounded(name: str, found: Counter[Any], most: int) -> Counter[Any]:
+    if len(found) > most:
+        value = next(iter(found))
+        what = "free text is no feature" if most == MAX_LEVELS else "that are too many to be labels"
+        raise InputError(
+            f"column '{name}' has more than {most} different values, found '{value}' and others: {what}, so leave the "
+            "column out or read it as numbers."
+        )
+    return found
