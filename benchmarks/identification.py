@@ -1,7 +1,9 @@
 """Identification against statsmodels and scikit-learn: restricted fits, all supports, memory, growth with n."""
 
+import resource
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 
@@ -121,16 +123,27 @@ def growth() -> list[Row]:
 
 
 def start_up() -> list[Row]:
-    """CPU seconds of `policyspace --help`."""
-    import resource
+    """CPU seconds of `policyspace --help`, and of `policyspace identify` on 500 rows of a CSV."""
+    with tempfile.TemporaryDirectory() as folder:
+        features, actions = problem(500)
+        table = np.column_stack([features[:, :3], actions])
+        np.savetxt(log := f"{folder}/log.csv", table, delimiter=",", header="x0,x1,x2,action", comments="")
+        commands = {"--help": 0.25, f"identify {log} --actions action": 0.8}
+        return [
+            (f"policyspace {words.split()[0]}", f"{_cpu_seconds(words.split()):.2f} CPU-s", f"≤ {wanted} CPU-s")
+            for words, wanted in commands.items()
+        ]
 
+
+def _cpu_seconds(arguments: list[str]) -> float:
+    """Of one command in a process of its own, the shortest of five."""
     best = float("inf")
-    for _ in range(3):
+    for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "policyspace", "--help"], capture_output=True, check=True)
+        subprocess.run([sys.executable, "-m", "policyspace", *arguments], capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return [("policyspace --help", f"{best:.2f} CPU-s", "≤ 0.4 CPU-s")]
+    return best
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from scipy.optimize import brentq
 
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.fisher import inverse_information
@@ -121,6 +120,8 @@ class Profile:
 
 def _end(excess: Callable[[float], float], step: float, farthest: float) -> float:
     """The distance at which √λ(x) = √c, doubling the step until it is passed; infinite where that does not happen."""
+    from scipy.optimize import brentq  # slow to import, and seldom needed
+
     inside, outside = 0.0, step
     while excess(outside) < 0:
         inside, outside = outside, 2 * outside

@@ -87,7 +87,18 @@ class Part:
             pieces = [opened.get_batch(self.piece)] if self.piece is not None else opened
             for batch in pieces:
                 check_unpacked(batch.nbytes, self.file.size)
-                yield pyarrow.Table.from_batches([batch]).select(columns)
+                yield _plain_text(pyarrow.Table.from_batches([batch]).select(columns))
+
+
+def _plain_text(table: "pyarrow.Table") -> "pyarrow.Table":
+    """Text in the layout that every function of pyarrow knows: what polars writes, some do not."""
+    import pyarrow
+
+    views = [field.name for field in table.schema if pyarrow.types.is_string_view(field.type)]
+    for name in views:
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, table.column(place).cast(pyarrow.large_string()))
+    return table
 
 
 @dataclass(frozen=True)
