@@ -14,7 +14,7 @@ from policyspace.fits.design import Design
 from policyspace.fits.law import ChiSquare
 from policyspace.fits.merge import merge_rows
 from policyspace.fits.newton import TOLERANCE, Maximum, maximise, newton_step
-from policyspace.fits.restricted_fits import RestrictedBatch
+from policyspace.fits.restricted_fits import TRUSTED, RestrictedBatch
 from policyspace.fits.separation import moving_coordinates, separating_directions
 from policyspace.fits.softmax import SoftmaxRows
 from policyspace.fits.subsets import residual_blocks
@@ -33,6 +33,9 @@ SPREAD = 2.5
 
 BETS = (0.3, 1.0, 3.0)
 """The spreads over which a bettor on the agent divides its wealth: it loses log 3, and needs to know nothing."""
+
+MANY = 50_000
+"""Rows from which on a sample is fitted first, and the last step taken on trust."""
 
 HAIR = 1e-9
 """A prior's precision a row: too small to move what rows show, enough to hold what they do not."""
@@ -108,13 +111,14 @@ class BoltzmannLikelihood(LinearLikelihood):
         """The full fit in standardised coordinates, made when it is first asked for."""
         everything = np.ones(self.space.num_parameters, dtype=bool)
         start = np.zeros_like(self._fixed)
-        if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
+        if len(self.rows) > MANY:  # Newton on a sample first: few steps are left on all rows
             sample = self.rows.sample(max(20_000, len(self.rows) // 8), seed=1)
             # What the sample does not show must stay put, which a hair of a prior sees to.
             hair = np.full(len(start), HAIR * sample.total_weight)
             start = regularised_maximum(sample, hair, start, everything, tolerance=1e-2)
             start = start if np.abs(start).max() < SATURATED else np.zeros_like(self._fixed)
-        return maximise(self.rows.at, self.rows.hessian, start, everything)
+        trusted = TRUSTED if len(self.rows) > MANY else 0.0
+        return maximise(self.rows.at, self.rows.hessian, start, everything, trusted=trusted)
 
     @property
     def _theta(self) -> np.ndarray:

@@ -16,11 +16,14 @@ SLOW = 0.1
 NEARLY = 1e-3
 """A gain in log-likelihood so small that the step which promises it may be taken on trust."""
 
-TRUSTED = 5e-8
+TRUSTED = 5e-9
 """What such a step may leave undone, in log-likelihood."""
 
 ROUGHLY = 1e-3
 """A gain, as a sample promises it, after which all rows are asked."""
+
+SHORT = 0.005
+"""A way, in natural parameters of a typical row, on which the Hessian hardly changes."""
 
 MOST_ROUGH_STEPS = 6
 
@@ -55,6 +58,7 @@ class RestrictedBatch:
         self.slack = np.zeros(size)  # how much more log-likelihood there may still be
         self._last_gain = np.full(size, np.inf)
         self._ratio = np.zeros(size)  # of the last gain to the one before
+        self._doubt = np.zeros(size)  # the share by which a preconditioner taken from elsewhere may be off
         self._preconditioners: dict[int, np.ndarray] = {}
         with single_threaded_blas():
             for first in range(0, size, WIDTH):
@@ -69,6 +73,9 @@ class RestrictedBatch:
             # The way there costs about as much as all later steps are measured by: λ/2.
             away = self.thetas[i] - self.anchor.theta
             self._last_gain[i] = max(0.5 * float(away @ self.anchor.curvature @ away), TOLERANCE)
+            turn = float(np.sqrt(2 * self._last_gain[i] / self.anchor.rows.total_weight))
+            if turn < SHORT and self.anchor.sample is not None:
+                self._preconditioners[i], self._doubt[i] = self.anchor.curvature, turn
         if self.anchor.sample is None:
             return
         best, proposals = np.full(len(self.free), np.inf), self.thetas.copy()
@@ -151,7 +158,7 @@ class RestrictedBatch:
 
     def _judge(self, i: int, step: np.ndarray, gain: float) -> None:
         """Whether a fit has converged, or its side is certain."""
-        trusted = gain <= NEARLY and gain * np.sqrt(self._ratio[i]) <= self.trusted
+        trusted = gain <= NEARLY and gain * max(np.sqrt(self._ratio[i]), self._doubt[i]) <= self.trusted
         if trusted or gain <= max(TOLERANCE, 1e-15 * abs(self.values[i])):
             # The last step is taken on trust: what it gains is known to a small part of itself.
             self.thetas[i] += step

@@ -173,9 +173,8 @@ def _form(left: Residuals, of: str) -> Assumption:
     x, eta = left.features, left.fitted
     linear = np.hstack([np.ones((len(x), 1)), x])
     candidates = [np.hstack([eta**2, eta**3]), x**2]
-    if x.shape[1] <= 20 and len(x) > 20 * x.shape[1] ** 2:
-        first, second = np.triu_indices(x.shape[1], 1)
-        candidates.append(x[:, first] * x[:, second])
+    if 1 < x.shape[1] <= 20 and len(x) > 20 * x.shape[1] ** 2:
+        candidates.append(np.hstack([x[:, i : i + 1] * x[:, i + 1 :] for i in range(x.shape[1] - 1)]))
     p = smallest_p(left.values, linear, candidates)
     gain = _held_out_gain(left)
     held = p > FORM_LEVEL and gain <= max(LEAST_GAIN, 5 / len(x))
