@@ -74,7 +74,8 @@ def _of_passes(data: Demonstrations, decider: SupportTest) -> dict[str, Any]:
     if data.whole is None:
         return {}
     sample = f"a sample of {data.num_pairs} of {data.num_logged} rows"
-    words = f"Read in {data.whole.rows.passes} passes over {data.num_logged} rows; "
+    passes = data.whole.rows.passes
+    words = f"Read in {passes} pass{'es' * (passes > 1)} over {data.num_logged} rows; "
     if decider.name in ("lean", "robust"):
         return {
             "reading": f"{words}the test and the model check looked at {sample}.",
