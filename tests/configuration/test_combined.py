@@ -10,6 +10,8 @@ from policyspace.configuration.combined import combined_p_value, evidence_rows, 
 from policyspace.configuration.round import Round
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.status import Status
+from policyspace.identification import simplified
+from policyspace.inference.corrections import holm
 from policyspace.policies import GaussianLinear
 
 
@@ -76,6 +78,28 @@ def test_weak_evidence_of_every_round_shows_together_and_stays():
     assert p_values == sorted(p_values, reverse=True)
     later = evidence_rows([], ("a", "b"), [*rounds[:3], round_of(rounds[3].tests, 3)], (*shares, 1.0), 0.01)
     assert later[0]["rejected"], "what was shown is not taken back"
+
+
+def test_what_was_selected_is_not_tested_again_and_changes_nothing_for_the_others():
+    """The same rounds with every unit tested in each, combined by hand: the same units are selected after every round."""
+    space = GaussianLinear(tuple("abcd"), ("push",), 1.0)
+    schedule = Schedule.of(space, True, significance=0.1, attempts=3)
+    rng, rounds, looks, again = np.random.default_rng(3), [], {}, 0
+    for number in range(4):
+        features = rng.normal(size=(60, 4))
+        actions = features @ np.array([0.6, 0.3, 0.15, 0.0]) + rng.normal(size=60)
+        data = Demonstrations(features, actions[:, None], tuple("abcd"), ("push",), np.arange(60) // 4)
+        found = outcome_with_rounds_before(space, Status(schedule, rounds), data)
+        alone = {test.group: test.p_value for test in simplified(space, data, test="wilks", checked=False).tests}
+        looks = looked_at(alone, looks, number, schedule.shares)
+        shown = holm(np.array([looks[unit].p_value for unit in "abcd"])) <= 0.1
+        assert found.selected == tuple(unit for unit, so in zip("abcd", shown, strict=True) if so)
+        for row in found.tests:
+            before = rounds[-1].selected if rounds else ()
+            assert row["testable"] == (row["group"] not in before)
+            again += row["group"] in before
+        rounds.append(Round(number, {}, None, (), {}, 15, 15 * (number + 1), 0.0, *found[:5]))
+    assert again >= 3 and "d" not in rounds[-1].selected
 
 
 def test_units_that_are_not_controlled_are_selected_as_rarely_as_promised_over_batches():

@@ -189,7 +189,7 @@ def test_a_batch_made_of_noise_is_not_tested_and_the_round_says_so():
     still = rollout(world, space, np.zeros(space.num_parameters), omega, KEY, 30)
     data = still.pairs(world.feature_names, world.action_names)
     said = made_of_noise(data)
-    assert "at least 104 episodes are needed, found 30" in said
+    assert "at least 504 episodes are needed, found 30" in said
     outcome = outcome_with_rounds_before(space, Status(Schedule.of(space, True)), data)
     assert outcome.selected == () and all(row["p_value"] == 1 for row in outcome.tests)
     assert said in outcome.warnings[-1]

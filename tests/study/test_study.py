@@ -90,7 +90,8 @@ def test_a_study_decides_what_the_loop_decides(tmp_path, rule, paper_rule):
             wanted.newly_selected, wanted.selected, wanted.undecided,
         )  # fmt: skip
         assert record.supports == wanted.supports and record.significance == wanted.significance
-        assert [t["statistic"] for t in record.tests] == [t.statistic for t in wanted.identification.tests]
+        tested = [t for t in record.tests if "statistic" in t]  # what was selected before is not tested again
+        assert [t["statistic"] for t in tested] == [t.statistic for t in wanted.identification.tests]
     assert "row_0" in study.status().selected
 
 

@@ -65,13 +65,17 @@ def evidence_rows(
     shares: Sequence[float],
     level: float,
 ) -> list[dict[str, Any]]:
-    """What a round keeps of every unit: its own test, p = 1 where there is none, and the evidence of all rounds by Holm."""
+    """What a round keeps of every unit: its own test, p = 1 where there is none, and the evidence of all rounds by Holm.
+
+    A unit that was selected before this round keeps the evidence that it had.
+    """
     own = {row["group"]: dict(row) for row in tests}
     p_values = {unit: float(own[unit]["p_value"]) if unit in own else 1.0 for unit in units}
     before = (
         {row["group"]: Look(row["log_evidence"], row["combined_p_value"]) for row in rounds[-1].tests} if rounds else {}
     )
-    looks = looked_at(p_values, before, len(rounds), shares)
+    decided = {unit: before[unit] for unit in (rounds[-1].selected if rounds else ()) if unit in before}
+    looks = looked_at(p_values, before, len(rounds), shares) | decided
     adjusted = holm(np.array([looks[unit].p_value for unit in units]))
     return [
         {"group": unit}

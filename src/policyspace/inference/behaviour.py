@@ -24,13 +24,15 @@ def behavioural_effects(likelihood: Likelihood, data: Demonstrations) -> dict[in
     if expected is None:
         return {}
     spread = 1.0 if space.discrete else np.maximum(data.actions[rows].std(axis=0), np.finfo(float).tiny)
-    found = {}
+    found, design = {}, np.hstack([np.ones((len(features), 1)), features])
+    # The triangle of a QR decomposition has the least squares of all rows.
+    triangle = np.asarray(np.linalg.qr(design, mode="r"))
     for group in space.tested:
         inside = list(columns[group])
-        others = np.delete(features, inside, axis=1)
-        design = np.hstack([np.ones((len(features), 1)), others])
+        others = np.setdiff1d(np.arange(design.shape[1]), np.add(inside, 1))
+        predicting = np.linalg.lstsq(triangle[:, others], triangle[:, np.add(inside, 1)], rcond=None)[0]
         replaced = features.copy()
-        replaced[:, inside] = design @ np.linalg.lstsq(design, features[:, inside], rcond=None)[0]
+        replaced[:, inside] = design[:, others] @ predicting
         other = space.expected_action(likelihood.full.theta, replaced)
         assert other is not None
         change = np.abs(expected - other) / spread

@@ -51,7 +51,7 @@ def _last_tests(record: Round) -> Iterator[str]:
         return
     columns = [
         name
-        for name, value in record.tests[0].items()
+        for name, value in max(record.tests, key=len).items()  # units that were not tested have fewer entries
         if not isinstance(value, list | dict | bool) and any(row.get(name) is not None for row in record.tests)
     ]
     rows = [[_cell(row.get(name)) for name in columns] for row in record.tests]
