@@ -9,40 +9,70 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from policyspace.experiments.results import OURS
-from policyspace.report.results_page import duration
+from policyspace.experiments.results import FILES
+from policyspace.report.results_page import PROCEDURES, SETTINGS, Claim, claims_of, duration, spent
 from policyspace.table import Table
 
 DOCS = Path(__file__).parent.parent / "docs" / "results"
 HEAD = """# Results
 
-What `policyspace reproduce` found with the paper's number of runs, each claim beside what came out. The command itself
-leaves the same as one self-contained page ([how](../reproduce.md)). All digits: [results.json](results.json).
+What `policyspace reproduce` found with the paper's number of runs: each claim in the paper's words, what the settings that
+the paper states give (*literal*), and what our defaults give (*ours*). The command itself leaves the same as one
+self-contained page ([how](../reproduce.md)). All digits: [results.json](results.json).
 """
 
 
 def summary(experiments: dict[str, Any]) -> list[str]:
-    """One line an experiment: what came out, and what it cost."""
+    """One line an experiment: what came out by either settings, and what it cost."""
     rows = []
     for name, entry in experiments.items():
-        verdicts = ", ".join(dict.fromkeys(panel["verdict"] for panel in entry["panels"]))
-        clock, authors = entry["seconds_on_the_clock"], entry["authors_hours"]
-        times = [duration(clock) if clock else "–", duration(entry["seconds_of_computing"])]
-        cells = [f"[{entry['title']}](#{name})", verdicts, *times, f"≈ {duration(3600 * authors)}" if authors else "–"]
-        rows.append(cells)
-    clock = sum(entry["seconds_on_the_clock"] or 0.0 for entry in experiments.values())
-    computing = sum(entry["seconds_of_computing"] for entry in experiments.values())
-    authors = sum(entry["authors_hours"] or 0.0 for entry in experiments.values())
-    rows.append(["all", "", duration(clock), duration(computing), f"≈ {duration(3600 * authors)}"])
-    return [Table(("experiment", "what holds", "on the clock", "computing", "the authors' code"), rows).markdown(), ""]
+        verdicts = [_verdicts(entry, procedure) for procedure in PROCEDURES]
+        rows.append([f"[{entry['title']}](#{name})", *verdicts, *_times([entry])])
+    rows.append(["all", "", "", *_times(list(experiments.values()))])
+    heads = ("experiment", "literal", "ours", "literal took", "ours took", "the authors' code (estimate)")
+    return [Table(heads, rows).markdown(), ""]
+
+
+def _verdicts(entry: dict[str, Any], procedure: str) -> str:
+    """What is said of the claims of an experiment, each once."""
+    claims = claims_of(entry)
+    asked = [claim for claim in claims if procedure in claim.panels or not claim.our_own]
+    return ", ".join(dict.fromkeys(claim.verdict(procedure) for claim in asked)) or "–"
+
+
+def _times(entries: list[dict[str, Any]]) -> list[str]:
+    found = {name: [e["columns"][name] for e in entries if name in e["columns"]] for name in PROCEDURES}
+    hours = sum(entry["authors_hours"] or 0.0 for entry in entries)
+    authors = f"≈ {duration(3600 * hours)}" if hours else "–"
+    return [*(spent(columns) if columns else "–" for columns in found.values()), authors]
 
 
 def section(name: str, entry: dict[str, Any]) -> list[str]:
-    lines = [f'<a id="{name}"></a>', "", f"## {entry['title']}", "", f"    {entry['command']}", ""]
-    for panel in entry["panels"]:
-        lines += [f"### {panel['title']}", "", f"*{panel['claim']}*", "", f"**{panel['verdict']}.** {panel['why']}", ""]
+    """The claims of an experiment as paper / literal / ours, with their figures and numbers."""
+    lines = [f'<a id="{name}"></a>', "", f"## {entry['title']}", ""]
+    lines += [f"    {command}" for command in dict.fromkeys(c["command"] for c in entry["columns"].values())] + [""]
+    if entry["authors_measured"]:
+        lines += [f"What the authors' code would need is an estimate: {entry['authors_measured']}.", ""]
+    return lines + [line for claim in claims_of(entry) for line in _claim(claim)]
+
+
+def _claim(claim: Claim) -> list[str]:
+    first = claim.first
+    rows = [("question" if claim.our_own else "the paper", first["claim"])]
+    for procedure, words in PROCEDURES.items():
+        if procedure in claim.panels:
+            panel = claim.panels[procedure]
+            rows.append((words.lower(), f"**{panel['verdict']}.** {panel['why']}"))
+        elif not claim.our_own:
+            rows.append((words.lower(), "**not run.**"))
+    if first["criteria"]:
+        rows.append(("judged by", first["criteria"]))
+    lines = [f"### {first['title']}", "", Table(("", ""), rows).markdown(), ""]
+    for procedure, panel in claim.panels.items():
+        if len(claim.panels) > 1:
+            lines += [f"*{SETTINGS[procedure]}:*", ""]
         if panel["figure"]:
-            lines += [f"![{panel['title']}](figures/{panel['name']}.svg)", ""]
+            lines += [f"![{panel['title']}]({FILES.figures_of(procedure)}/{panel['name']}.svg)", ""]
         if panel["rows"]:
             lines += [Table(panel["columns"], panel["rows"]).markdown(), ""]
     return lines
@@ -50,17 +80,20 @@ def section(name: str, entry: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
-    found = json.loads((folder / OURS.numbers).read_text(encoding="utf-8"))["experiments"]
-    small = [name for name, entry in found.items() if entry["quick"] or entry["runs"] is not None]
+    found = json.loads((folder / FILES.numbers).read_text(encoding="utf-8"))["experiments"]
+    small = [n for n, e in found.items() if any(c["quick"] or c["runs"] is not None for c in e["columns"].values())]
     if small:
         sys.exit(f"{folder}: {', '.join(small)} ran with other numbers of runs than the paper's: run them whole first.")
     shutil.rmtree(DOCS, ignore_errors=True)
-    (DOCS / "figures").mkdir(parents=True)
-    shutil.copy(folder / OURS.numbers, DOCS / "results.json")
+    DOCS.mkdir(parents=True)
+    shutil.copy(folder / FILES.numbers, DOCS / "results.json")
     for entry in found.values():
-        for panel in entry["panels"]:
-            if panel["figure"]:
-                shutil.copy(folder / OURS.figures / f"{panel['name']}.svg", DOCS / "figures")
+        for procedure, column in entry["columns"].items():
+            figures = FILES.figures_of(procedure)
+            (DOCS / figures).mkdir(parents=True, exist_ok=True)
+            for panel in column["panels"]:
+                if panel["figure"]:
+                    shutil.copy(folder / figures / f"{panel['name']}.svg", DOCS / figures)
     lines = [HEAD, *summary(found), *(line for name, entry in found.items() for line in section(name, entry))]
     (DOCS / "README.md").write_text("\n".join(lines), encoding="utf-8")
     print(f"Saved {DOCS}")

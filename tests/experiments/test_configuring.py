@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
+from policyspace.configuration.round import Round
 from policyspace.experiments import configuring_continuous_gridworld as continuous_gridworld
 from policyspace.experiments import configuring_gridworld as gridworld
 from policyspace.experiments.configured_run import error_rates, run
 from policyspace.experiments.configuring import COMPARED
-from policyspace.experiments.configuring_panels import agents, at_totals, by_episodes, panels, summaries
+from policyspace.experiments.configuring_panels import agents, at_totals, by_episodes, judge, panels, summaries
+from policyspace.experiments.configuring_stories import cells_in_use, distance, ends, starts
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.report.style import save
@@ -27,25 +29,30 @@ def test_the_paper_has_25_runs_of_each_and_all_ways_see_the_same_agents(module):
     cells = module.cells(Scale())
     assert len({cell.key for cell in cells}) == len(cells)
     parts = {part: [c.setting for c in cells if c.setting["part"] == part] for part in ("episodes", "totals", "story")}
-    assert len(parts["episodes"]) == 25 * 2 * len(module.SETTINGS.episodes)
+    assert len(parts["episodes"]) == 2 * 25 * 2 * len(module.SETTINGS.stated.num_episodes.value)
     assert len(parts["totals"]) == 25 * len(COMPARED) * len(module.SETTINGS.totals)
-    assert len(parts["story"]) == 1
+    assert [s["procedure"] for s in parts["story"]] == ["literal", "ours"]
     for setting in parts["totals"] + parts["episodes"]:
         assert (setting.get("num_attempts") == 0) == (setting["design"] == "none")
         planned = setting["part"] == "totals" and setting["design"] not in ("none", "paper")
         assert ("num_attempts" not in setting) == setting.get("flat_first", False) == planned
         assert setting["significance"] == 0.01
-        assert "paper_rule" not in setting
 
 
-def test_as_published_are_the_papers_literal_settings():
-    for cell in continuous_gridworld.cells(Scale(as_published=True)):
-        assert cell.setting["paper_rule"]
-        assert cell.setting["learning"] == {"num_steps": 100, "num_episodes": 100, "learning_rate": 0.1}
-        if cell.setting["part"] == "episodes" and cell.setting["design"] == "paper":
-            assert cell.setting["design_options"]["last_point"]
-    ours, theirs = ({c.key for c in gridworld.cells(Scale(as_published=p))} for p in (False, True))
-    assert not ours & theirs
+def test_the_literal_cells_are_the_papers_settings_and_as_published_selects_them():
+    grid, continuous = (
+        [c.setting for c in m.cells(Scale(as_published=True))] for m in (gridworld, continuous_gridworld)
+    )
+    learning = {"num_steps": 100, "num_episodes": 100, "learning_rate": 0.1, "decay": 1.0}
+    assert all(s["learning"] == learning and s["adam"] is None for s in continuous)
+    assert all(s["adam"] == {"rate": 0.03, "num_steps": 1000, "spreads": (0.0,)} for s in grid)
+    for setting in grid + continuous:
+        assert setting["procedure"] == "literal"
+        if setting["design"] == "paper":
+            assert setting["num_attempts"] == 3 and setting["design_options"]["last_point"]
+    whole = [c.setting for c in gridworld.cells(Scale())]
+    assert [s for s in whole if s["procedure"] == "literal"] == grid
+    assert all("learning" not in s for s in whole if s["procedure"] == "ours")
 
 
 def test_quick_has_every_part_in_miniature():
@@ -76,24 +83,94 @@ def test_a_summary_is_mean_and_interval_and_leaves_out_who_has_no_such_unit():
     assert at_totals("gridworld", "Grid", records).rows[0][:3] == ("no configuration", "40", "5")
 
 
+SIZES = (10, 100, 1000)
+
+
+def curves(still=(0.9, 0.7, 0.5), configured=(0.6, 0.3, 0.1), wrong=(0.0, 0.0, 0.0), agents=12, noise=0.01):
+    """β̂ of agents at three n, with and without configuration, and α̂ with it; each agent a little different."""
+    rng = np.random.default_rng(3)
+    return [
+        record("episodes", design, n, seed, rates[i] + noise * rng.standard_normal(), wrong[i] * (design == "paper"),
+               any_false=n == 10 and design == "paper", rounds=30 if design == "paper" else 1)
+        for design, rates in (("none", still), ("paper", configured))
+        for i, n in enumerate(SIZES)
+        for seed in range(agents)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("configured", "verdict"), [(0.2, "holds"), (0.8, "does not hold"), (None, "holds partly")], ids=str
+    ("records", "parts", "verdict"),
+    [
+        (curves(), (True, True, True), "holds"),
+        (curves(wrong=(0.0, 0.1, 0.3)), (False, True, True), "holds partly"),  # α̂ grows with n
+        (
+            curves(still=(0.5, 0.6, 0.7)),
+            (True, False, None),
+            "holds partly",
+        ),  # β̂ grows, and configured is no better at first
+        (curves(configured=(0.95, 0.75, 0.55)), (True, True, False), "holds partly"),  # worse with configuration
+        (curves(configured=(0.9, 0.7, 0.5)), (True, True, False), "holds partly"),  # no gain at all
+        (curves((0.5, 0.6, 0.7), (0.6, 0.7, 0.8), (0.0, 0.1, 0.3)), (False, False, False), "does not hold"),
+        (curves(noise=2.0), (True, None, None), "holds partly"),  # nothing can be seen but α̂
+        (curves(agents=9), (True, True, True), "too few runs to say"),
+    ],
 )
-def test_the_verdict_follows_from_the_same_agents_with_and_without(configured, verdict):
-    noise = [0.0, 0.01, 0.02, -0.01]
-    records = []
-    for n in (10, 100, 1000):
-        after = configured if configured is not None else (0.2 if n == 1000 else 0.8)
-        for seed, extra in enumerate(noise):
-            records.append(record("episodes", "none", n, seed, 0.7 + extra))
-            records.append(record("episodes", "paper", n, seed, after - extra, any_false=n == 10, rounds=30))
+def test_each_part_of_the_claim_is_judged_on_the_same_agents(records, parts, verdict):
+    assert tuple(part.holds for part in judge(agents(records, "num_episodes"))) == parts
     panel = by_episodes("gridworld", "Grid", records)
     assert panel.verdict == verdict
-    if configured == 0.2:
-        assert panel.numbers["gains"]["100"]["mean"] == pytest.approx(0.5 + 2 * np.mean(noise))
-    assert "pays 30·n episodes" in panel.why
-    assert "4 of 12 with configuration" in panel.why
+    assert "pays 30·n episodes" in panel.why and "configured." in panel.why
+    assert "surely" in panel.criteria
     json.dumps(panel.numbers, allow_nan=False)
+
+
+def test_one_number_of_episodes_shows_no_change():
+    records = [r for r in curves() if r.setting["num_episodes"] == 100]
+    assert tuple(part.holds for part in judge(agents(records, "num_episodes"))) == (None, None, True)
+
+
+def told(*configurations, truth=("row_0", "col_0"), selected=(("row_0",), ("row_0", "col_0")), asked=()):
+    """Rounds in which so much was selected."""
+    blank = {"design": None, "reasons": {}, "num_episodes": 10, "significance": 0.01, "tests": [], "supports": []}
+    return [
+        Round(number=i, configuration=omega, asked_for=asked if i else (), total_episodes=10 * (i + 1),
+              newly_selected=(), selected=selected[min(i, len(selected) - 1)], undecided=(), **blank)
+        for i, omega in enumerate(configurations)
+    ]  # fmt: skip
+
+
+PEAK, EVEN = ({name: [peak, 1.0] for name in ("row", "col")} for peak in (5.0, 1.0))
+
+
+def test_starts_spread_if_more_cells_are_in_use():
+    assert cells_in_use(EVEN) == pytest.approx(4.0)
+    assert cells_in_use({"row": [50.0, 0.0]}) == pytest.approx(1.0)
+    assert starts("gridworld", told(PEAK, EVEN)).holds is True
+    assert starts("gridworld", told(EVEN, PEAK, PEAK)).holds is False
+    assert starts("gridworld", told(PEAK)).holds is None
+
+
+def test_starts_track_the_feature_that_is_asked_for():
+    first, near, far = ({"x": x, "y": 0.0, "goal_x": 0.0, "goal_y": 0.0} for x in (0.0, 1.5, -1.0))
+    assert distance(near, "agent_rbf_4_2") == pytest.approx(0.5)
+    assert distance(near, "goal_rbf_4_2") == pytest.approx(2.0)
+    asked = ("agent_rbf_4_2",)
+    assert starts("continuous-gridworld", told(first, near, near, far, asked=asked)).holds is True
+    assert starts("continuous-gridworld", told(first, near, far, asked=asked)).holds is False
+    assert starts("continuous-gridworld", told(first, near)).holds is None
+
+
+@pytest.mark.parametrize(
+    ("first", "selected", "parts"),
+    [
+        (("a",), {"a", "b"}, [True, True]),
+        (("a", "b"), {"a", "b"}, [True, False]),  # configuring was not needed
+        (("a",), {"a", "b", "c"}, [False, True]),
+        (("a",), {"a"}, [False, True]),
+    ],
+)
+def test_a_story_ends_with_the_truth_or_not(first, selected, parts):
+    assert [part.holds for part in ends(told(PEAK, selected=(first,)), {"a", "b"}, selected)] == parts
 
 
 def test_the_best_design_at_the_largest_total_is_named(tmp_path):
@@ -119,6 +196,6 @@ def test_a_real_story_is_run_drawn_and_judged(tmp_path):
     result = json.loads(json.dumps(run(setting | {"design_options": {}}), allow_nan=False))
     (panel,) = panels("gridworld", "Grid", [Record("gridworld", setting, "0", 1.0, result)])
     wrong = set(result["selected"]) - set(result["truth"])
-    assert f"{len(wrong)} others are selected" in panel.why
-    assert (panel.verdict == "holds") == (set(result["selected"]) == set(result["truth"]))
+    assert f"{len(wrong)} other" in panel.why and "cells of 625 at first" in panel.why
+    assert panel.verdict == "too few runs to say", "one attempt of the paper's three"
     save(panel.figure, tmp_path / "story.svg")

@@ -14,6 +14,7 @@ from policyspace.experiments.minigolf_features import (
     counts,
     gains,
     judge,
+    room,
     run,
 )
 from policyspace.experiments.panel import Scale
@@ -23,7 +24,7 @@ from policyspace.report.style import save
 
 def record(design, seed, truth, selected, n=10):
     setting = {"part": "features", "design": design, "num_episodes": n, "seed": seed}
-    setting |= {"significance": 0.01, "paper_rule": False}
+    setting |= {"significance": 0.01, "procedure": "ours"}
     return Record("minigolf-features", setting, "0", 1.0, {"truth": list(truth), "selected": list(selected)})
 
 
@@ -58,20 +59,27 @@ def test_agents_that_own_nothing_show_nothing():
     found = [record(design, seed, [], []) for design in ("none", "paper") for seed in range(3)]
     assert gains(found, "paper") == {} and counts(found, owned=True) == {}
     (panel,) = analyse(found)
-    assert panel.verdict == "does not hold" and {row[3] for row in panel.rows} == {""}
+    assert panel.verdict == "too few runs to say" and {row[3] for row in panel.rows} == {""}
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("found", "parts", "verdict"),
     [
-        (helped("sqrt_x", "sqrt_xf"), "holds"),
-        (helped("sqrt_f"), "holds partly"),
-        (helped(), "does not hold"),
-        (helped("sqrt_x", "sqrt_xf", agents=3), "does not hold"),  # too few agents to say so
+        (helped("sqrt_x", "sqrt_xf"), [True, True, True], "holds"),
+        (helped("sqrt_f"), [False, False, True], "holds partly"),
+        (helped(), [False, False, False], "does not hold"),
+        (helped("sqrt_x", "sqrt_xf", agents=3), [None, None, None], "too few runs to say"),
     ],
 )
-def test_the_claim_holds_if_the_named_features_gain(found, verdict):
-    assert judge(found)[0] == verdict
+def test_the_claim_holds_if_the_named_features_gain(found, parts, verdict):
+    assert [part.holds for part in judge(found)] == parts
+    assert analyse(found)[0].verdict == verdict
+
+
+def test_nothing_is_judged_where_all_owners_are_found_already():
+    everyone = [record(way, seed, ["x"], ["x"]) for way in ("none", "paper") for seed in range(20)]
+    assert room(everyone) == set() and {part.holds for part in judge(everyone)} == {None}
+    assert room(helped()) == {(10, name) for name in ("sqrt_x", "sqrt_f", "sqrt_xf")}
 
 
 def test_both_parts_have_a_panel_and_the_figure_repeats_itself(tmp_path):
@@ -84,7 +92,7 @@ def test_both_parts_have_a_panel_and_the_figure_repeats_itself(tmp_path):
     ]
     features, equal = analyse(helped("sqrt_x") + totals)
     assert (features.name, equal.name) == ("minigolf-features", "minigolf-features-totals")
-    row = next(row for row in features.rows if row[:3] == ("the paper's C_I", "10", "√x"))
+    row = next(row for row in features.rows if row[:3] == ("the paper's objective", "10", "√x"))
     assert row[3].startswith("1.000")
     assert "√x" in features.why
     for name in ("a.svg", "b.svg"):
@@ -95,20 +103,23 @@ def test_both_parts_have_a_panel_and_the_figure_repeats_itself(tmp_path):
 def test_cells_are_the_papers_settings():
     found = [c.setting for c in cells(Scale())]
     features = [s for s in found if s["part"] == "features"]
-    assert len(features) == 3 * len(EPISODES) * RUNS
+    literal, ours = ([s for s in features if s["procedure"] == one] for one in ("literal", "ours"))
+    assert (len(literal), len(ours)) == (2 * len(EPISODES) * RUNS, 3 * len(EPISODES) * RUNS)
     assert len(found) - len(features) == 4 * len(TOTALS) * TOTALS_RUNS
-    paper = next(s for s in features if s["design"] == "paper")
-    assert paper["design_options"] == {"penalty": 0.25, "num_updates": 100}
-    assert (paper["num_attempts"], paper["significance"], paper["paper_rule"]) == (10, 0.01, False)
-    published = [c.setting for c in cells(Scale(as_published=True))]
-    assert all(s["paper_rule"] and s["part"] == "features" for s in published)
-    assert {s["design_options"].get("last_point") for s in published if s["design"] == "paper"} == {True}
+    for one in (literal, ours):
+        paper = next(s for s in one if s["design"] == "paper")
+        assert (paper["num_attempts"], paper["significance"]) == (10, 0.01)
+        assert (paper["design_options"]["penalty"], paper["design_options"]["num_updates"]) == (0.25, 100)
+    assert {s["design_options"].get("last_point") for s in literal if s["design"] == "paper"} == {True}
+    assert [c.setting for c in cells(Scale(as_published=True))] == literal
 
 
-@pytest.mark.parametrize("part", ["features", "totals"])
-def test_a_run_sees_as_many_episodes_as_it_says(part):
+@pytest.mark.parametrize(("part", "procedure"), [("features", "literal"), ("features", "ours"), ("totals", "ours")])
+def test_a_run_sees_as_many_episodes_as_it_says(part, procedure):
     setting = next(
-        c.setting for c in cells(Scale(quick=True)) if c.setting["part"] == part and c.setting["design"] == "paper"
+        c.setting
+        for c in cells(Scale(quick=True))
+        if (c.setting["part"], c.setting["design"], c.setting["procedure"]) == (part, "paper", procedure)
     ) | {"learning": {"start": "safe", "stages": [[0.01, 10, 50, 0.002]]}}  # fmt: skip
     found = run(setting)
     assert found == run(setting)

@@ -33,23 +33,37 @@ def records(means, noise=0.2, runs=30, deviation=OURS, selected=AGENT_A2):
 
 
 @pytest.mark.parametrize(
-    ("identified", "full", "verdict"),
+    ("identified", "full", "parts", "verdict"),
     [
-        (-4.0, -6.0, "holds"),  # as good as the oracle, much better than the wrong space
-        (-4.0, -4.05, "holds partly"),  # the wrong space is hardly worse
-        (-3.0, -6.0, "holds"),  # better than the oracle, whose optimum is an estimate
-        (-5.0, -6.0, "holds partly"),  # better than the wrong space, worse than the oracle
-        (-6.0, -6.0, "does not hold"),
+        (-4.0, -6.0, [True, True], "holds"),  # as good as the oracle, much better than the wrong space
+        (
+            -4.0,
+            -4.5,
+            [True, False],
+            "holds partly",
+        ),  # the wrong space is worse, by less than a fifth of what can be gained
+        (-3.0, -6.0, [True, True], "holds"),  # better than the oracle, whose optimum is an estimate
+        (-5.5, -7.0, [False, True], "holds partly"),  # better than the wrong space, worse than the oracle
+        (-6.0, -6.0, [False, False], "does not hold"),
+        (-5.0, -6.0, [None, None], "too few runs to say"),  # each just a fifth: neither can be told
     ],
 )
-def test_both_halves_of_the_claim_count(identified, full, verdict):
+def test_both_halves_of_the_claim_count(identified, full, parts, verdict):
     means = {"uniform": -9.0, "full": full, "identified": identified, "oracle": -4.0}
-    assert judge(outcomes(records(means)))[0] == verdict
+    found = records(means)
+    assert [part.holds for part in judge(outcomes(found))] == parts
+    assert analyse(found)[0].verdict == verdict
+    assert analyse(found[:9])[0].verdict == "too few runs to say"
 
 
 def test_a_difference_that_is_significant_but_small_is_comparable():
     means = {"uniform": -9.0, "full": -6.0, "identified": -4.1, "oracle": -4.0}
-    assert judge(outcomes(records(means, noise=0.01)))[0] == "holds"
+    assert [part.holds for part in judge(outcomes(records(means, noise=0.01)))] == [True, True]
+
+
+def test_where_random_is_as_good_as_the_oracle_nothing_can_be_told():
+    means = {"uniform": -4.0, "full": -6.0, "identified": -4.0, "oracle": -4.0}
+    assert [part.holds for part in judge(outcomes(records(means)))] == [None, None]
 
 
 def test_a_panel_for_each_deviation_with_means_and_putters(tmp_path):
@@ -68,9 +82,10 @@ def test_a_panel_for_each_deviation_with_means_and_putters(tmp_path):
 
 def test_the_paper_has_100_runs_and_both_deviations_are_shown():
     found = cells(Scale())
-    assert len({cell.key for cell in found}) == len(found) == 2 * RUNS
+    assert len({cell.key for cell in found}) == len(found) == 3 * RUNS
     published = cells(Scale(as_published=True))
-    assert len(published) == RUNS
+    assert len(published) == RUNS and {c.setting["procedure"] for c in published} == {"literal"}
+    assert {len(c.setting["curve_seeds"]) for c in published} == {10}
     assert {c.setting["correction"] for c in published} == {"bonferroni"}
     assert {c.setting["learning"]["stages"][-1][0] for c in published} == {0.1}
 

@@ -39,7 +39,7 @@ def test_the_score_test_is_hotellings():
     scores = np.random.default_rng(0).normal(0.05, 1.0, (200, 3))
     mean, n, m = scores.mean(axis=0), 200, 3
     t2 = n * mean @ np.linalg.solve(np.cov(scores, rowvar=False), mean)
-    assert score_p(scores) == pytest.approx(stats.f.sf(t2 * (n - m) / (m * (n - 1)), m, n - m), rel=1e-9)
+    assert score_p(scores, np.ones(200)) == pytest.approx(stats.f.sf(t2 * (n - m) / (m * (n - 1)), m, n - m), rel=1e-9)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "boltzmann"])

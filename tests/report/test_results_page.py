@@ -12,10 +12,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from policyspace.errors import InputError
+from policyspace.experiments.authors_time import AUTHORS_TIMES, AuthorsTime
 from policyspace.experiments.catalogue import EXPERIMENTS
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Record
-from policyspace.experiments.results import AS_PUBLISHED, OURS, Results
+from policyspace.experiments.results import FILES, Results
 from policyspace.report.inline_svg import inline_svg
 from policyspace.report.results_page import duration, write_page
 
@@ -64,7 +65,7 @@ def panels(records):
         Panel(
             f"fake-{kind}-{i}", f"Errors against episodes, {kind}.{i} & more", "Configuring finds what is <hidden>.",
             verdict, "β̂ falls from 0.41 to 0.02 with it, to 0.30 without.", figure(kind + i), columns, rows,
-            {"rate": np.float64(0.41), "margin": float("nan"), "counts": np.arange(3)},
+            {"rate": np.float64(0.41), "margin": float("nan"), "counts": np.arange(3)}, "Runs <enough> and intervals.",
         )
         for i, verdict in enumerate(verdicts)
     ]  # fmt: skip
@@ -73,38 +74,37 @@ def panels(records):
 @pytest.fixture(scope="module")
 def fakes():
     monkeypatch = pytest.MonkeyPatch()
-    for name, title, hours in (("first_fake", "Discrete grid world", 1234.5), ("second_fake", "Our own <table>", None)):
+    monkeypatch.setitem(AUTHORS_TIMES, "first-fake", AuthorsTime(1234.5, "25 runs × 49 h"))
+    for name, title in (("first_fake", "Discrete grid world"), ("second_fake", "Our own <table>")):
         module = ModuleType(f"policyspace.experiments.{name}")
-        module.TITLE, module.AUTHORS_HOURS, module.analyse = title, hours, panels
+        module.TITLE, module.analyse = title, panels
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setitem(EXPERIMENTS, name.replace("_", "-"), name)
     yield
     monkeypatch.undo()
 
 
-def records(number):
-    return [Record("x", {"seed": i}, "0.1.0", 61.5, {"x": 1}, 31.0) for i in range(number)]
+def records(number, **setting):
+    return [Record("x", {"seed": i, **setting}, "0.1.0", 61.5, {"x": 1}, 31.0) for i in range(number)]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, fakes):
-    """A page of two experiments, and the one of the paper's settings with one."""
+    """A page of two experiments, of which one was made by the paper's settings, too."""
     folder = tmp_path_factory.mktemp("results")
     Results(folder, Scale(), ORDER).add("second-fake", records(2))
-    Results(folder, Scale(), ORDER).add("first-fake", records(1))
-    Results(folder, Scale(as_published=True), ORDER).add("first-fake", records(1))
+    Results(folder, Scale(), ORDER).add("first-fake", records(1, procedure="literal") + records(1, procedure="ours"))
     return folder
 
 
 @pytest.mark.parametrize("width", [360, 390, 1200])
-@pytest.mark.parametrize("page", ["index.html", "as-published.html"])
-def test_a_browser_shows_it_whole(browser, made, page, width):
-    address = (made / page).as_uri()
+def test_a_browser_shows_it_whole(browser, made, width):
+    address = (made / "index.html").as_uri()
     browser.open(address, width)
     found = json.loads(browser.evaluate(LOOK))
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith("data:")] == [address], "nothing else was asked for"
-    assert len(found["figures"]) == (4 if page == "index.html" else 2)
+    assert len(found["figures"]) == 6
     for wide, high, label, visibility in found["figures"]:
         assert wide > 250 and high > 100 and visibility == "visible"
         assert label.startswith("Errors against episodes")
@@ -112,9 +112,8 @@ def test_a_browser_shows_it_whole(browser, made, page, width):
     assert len(found["ids"]) == len(set(found["ids"]))
     assert found["width"] <= found["room"], "the page itself never scrolls sideways"
     assert all(name[1] for name in found["anchors"])
-    assert len(found["anchors"]) == (8 if page == "index.html" else 4)
-    assert found["files"] == ["as-published.html" if page == "index.html" else "index.html"]
-    assert all((made / name).is_file() for name in found["files"])
+    assert len(found["anchors"]) == 8
+    assert found["files"] == []
 
 
 def test_these_tests_would_see_a_fault(browser, made, tmp_path):
@@ -190,19 +189,32 @@ def words(path):
 
 def test_the_page_says_what_was_found(made):
     page = words(made / "index.html")
-    assert "Of its claims, 1 holds, 1 holds partly, 1 does not hold." in page
+    assert "By the paper's own settings, of 3 claims 1 holds, 1 holds partly, 1 not run." in page
+    assert "By our settings, of 3 claims 1 holds, 1 holds partly, 1 does not hold." in page
+    assert "Judged by Runs <enough> and intervals." in page
     assert "Configuring finds what is <hidden>." in page and "uniform <b>" in page, "words are never taken for tags"
     assert page.index("Discrete grid world") < page.index("Our own <table>"), "the order of the paper, not of the runs"
-    assert "Computing 2.0 min On the clock 62 s" in page and "≈ 7.3 weeks" in page
-    assert "Computing 3.1 min On the clock 93 s" in page, "all of it together"
+    assert "Literal 1 cells, 62 s of computing, 31 s on the clock Ours 1 cells, 62 s of computing" in page
+    assert "≈ 7.3 weeks: 25 runs × 49 h" in page, "an estimate, and what it was multiplied from"
+    assert "Ours 3 cells, 3.1 min of computing, 93 s on the clock" in page, "all of it together"
     assert page.count("policyspace reproduce first-fake") == 2
     assert "miniature" not in page and "Not here yet" not in page
-    published = words(made / "as-published.html")
-    assert "policyspace reproduce first-fake --as-published" in published
-    assert "Not here yet: second-fake." in published
-    assert (made / "figures" / "fake-1-0.svg").is_file() and (
-        made / "figures" / "as-published" / "fake-1-0.svg"
-    ).is_file()
+    assert all((made / "figures" / folder / "fake-1-0.svg").is_file() for folder in (".", "literal"))
+
+
+def test_a_column_without_records_is_said_to_be_not_run(made):
+    page = words(made / "index.html")
+    second = page[page.rindex("Our own <table>") :]
+    assert "Literal not run Ours" in second and "Literal – not run Ours ✗ does not hold" in second
+    assert "Question Configuring finds what is <hidden>. Ours ◇ our own" in second, "the paper was never asked"
+
+
+def test_one_column_again_leaves_the_other(tmp_path, fakes):
+    Results(tmp_path, Scale(), ORDER).add("first-fake", records(1))
+    Results(tmp_path, Scale(as_published=True), ORDER).add("first-fake", records(1))
+    columns = json.loads((tmp_path / "results.json").read_text("utf-8"))["experiments"]["first-fake"]["columns"]
+    assert set(columns) == {"ours", "literal"}
+    assert columns["literal"]["command"] == "policyspace reproduce first-fake --as-published"
 
 
 def test_a_miniature_says_so(tmp_path, fakes):
@@ -212,9 +224,6 @@ def test_a_miniature_says_so(tmp_path, fakes):
     assert "A miniature: first-fake. A quick look" in page
     assert "Not the paper's number of runs ( --runs ): second-fake." in page
     assert "policyspace reproduce first-fake --quick" in page and "policyspace reproduce second-fake --runs 3" in page
-    assert "as-published.html" not in (tmp_path / "index.html").read_text(encoding="utf-8"), (
-        "no link to what is not there"
-    )
 
 
 def test_the_same_records_give_the_same_bytes(tmp_path, fakes):
@@ -228,16 +237,17 @@ def test_the_numbers_are_plain_json(made):
     results = json.loads((made / "results.json").read_text(encoding="utf-8"))
     assert list(results["experiments"]) == ["first-fake", "second-fake"]
     entry = results["experiments"]["first-fake"]
-    assert entry["num_cells"] == 1 and entry["seconds_of_computing"] == 61.5 and entry["authors_hours"] == 1234.5
-    panel = entry["panels"][0]
+    column = entry["columns"]["ours"]
+    assert column["num_cells"] == 1 and column["seconds_of_computing"] == 61.5 and entry["authors_hours"] == 1234.5
+    panel = column["panels"][0]
     assert panel["numbers"] == {"rate": 0.41, "margin": None, "counts": [0, 1, 2]}
     assert panel["verdict"] == "holds" and len(panel["rows"]) == 4 and len(panel["columns"]) == len(panel["rows"][0])
 
 
 def test_a_number_stays_with_its_interval(made):
     page = (made / "index.html").read_text(encoding="utf-8")
-    assert page.count('<td><span class="line">0.410 ± 0.052</span></td>') == 16
-    assert page.count('<th scope="col">β̂ <span class="line">(95 % interval)</span></th>') == 4
+    assert page.count('<td><span class="line">0.410 ± 0.052</span></td>') == 24
+    assert page.count('<th scope="col">β̂ <span class="line">(95 % interval)</span></th>') == 6
 
 
 def test_figures_on_one_page_share_no_names():
@@ -268,9 +278,11 @@ def test_words_from_the_file_of_results_stay_words(made, tmp_path):
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     results = everywhere(json.loads((tmp_path / "results.json").read_text(encoding="utf-8")))
     name, entry = next(iter(results["experiments"].items()))
-    results["experiments"] = {name: entry | {"quick": True}, HOSTILE: entry | {"runs": 7, "quick": False}}
+    ours = entry["columns"]["ours"]
+    more = {"columns": {"ours": ours | {"runs": 7, "quick": False}}}
+    results["experiments"] = {name: entry | {"columns": {"ours": ours | {"quick": True}}}, HOSTILE: entry | more}
     (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    write_page(tmp_path, OURS, AS_PUBLISHED, (name,))
+    write_page(tmp_path, FILES, (name,))
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "<script" not in page and not any(c in page for c in "\x1b\x9b\u202e")
     assert page.count("&lt;script&gt;") > 20 and Text(page).open == []
@@ -289,10 +301,10 @@ def test_words_from_the_file_of_results_stay_words(made, tmp_path):
 def test_a_crafted_file_of_results_is_refused_in_a_sentence(made, tmp_path, change):
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    next(iter(results["experiments"].values()))["panels"][0] |= change
+    next(iter(results["experiments"].values()))["columns"]["ours"]["panels"][0] |= change
     (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
     with pytest.raises(InputError, match="is not a file of results"):
-        write_page(tmp_path, OURS, AS_PUBLISHED, ())
+        write_page(tmp_path, FILES, ())
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A miniature: every figure from few points and runs.")] = False,
     as_published: Annotated[
         bool,
-        typer.Option("--as-published", help="The paper's literal settings where ours differ, on a page of its own."),
+        typer.Option("--as-published", help="Only the column of the paper's literal settings; by default both."),
     ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", help="Worker processes; by default as many as cores.", min=1)
@@ -52,6 +52,7 @@ def reproduce(
 ) -> None:
     """Run the experiments of the paper and show claim and result side by side, in DIR/index.html.
 
+    Every claim is run by the paper's own settings, wherever it states them, and by ours.
     Records are kept as they finish: stopped at any moment, the same command goes on where it was.
     """
     from policyspace.data.whole_file import check_targets, made_folder
@@ -141,7 +142,7 @@ def _show(console: "Console", panels: "list[Panel]", results: "Results", name: s
         say(console, panel.title, style="bold", wrap=True)
         asked = "Question" if panel.verdict == "our own" else "The paper"
         say(console, f"{asked}: {panel.claim}", wrap=True)
-        say(console, f"{panel.verdict}: {panel.why}", style=styles[panel.verdict], wrap=True)
+        say(console, f"{panel.verdict}: {panel.why}", style=styles.get(panel.verdict, "dim"), wrap=True)
         if panel.rows:
             show_table(console, panel.table)
     say(console, "")

@@ -86,7 +86,8 @@ def _tested(
             raise InputError(data)
         shown, data, warnings = without_unplayed_actions(space, data)
         if schedule.rule == "simplified":
-            known, both = shown.with_always(selected), schedule.combined
+            # The paper tests all d units in every round, each at δ/d.
+            known, both = shown if schedule.paper_rule else shown.with_always(selected), schedule.combined
             return _one_at_a_time(known, data, level, schedule.paper_rule, both), warnings
         test = _test_of(shown)
         return combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess), warnings

@@ -99,7 +99,7 @@ class Design(Protocol):
 @final
 @dataclass(frozen=True)
 class PaperObjective:
-    """C_I(ω/ω₀), climbed from the data at hand (Equation 6).
+    """C_I(ω/ω₀), climbed from the data at hand (Equation 11).
 
     By default the best point of all paths whose effective sample size is at least `smallest_share` of the episodes;
     `last_point` takes the end of the first path whatever it is worth, as the paper does, and says so.

@@ -50,7 +50,7 @@ def gradient_terms(
 def paper_objective(
     world: ConfMDP, logged: Logged, configuration: Configuration, penalty: Array
 ) -> tuple[Array, Terms]:
-    """C_I(ω/ω₀) = ‖∇̂J_{ω/ω₀}(θ̂)|_I‖² − ζ √(d̂₂(ω‖ω₀)/m) (Equation 6), I the tested parameters."""
+    """C_I(ω/ω₀) = ‖∇̂J_{ω/ω₀}(θ̂)|_I‖² − ζ √(d̂₂(ω‖ω₀)/m) (Equation 11), I the tested parameters."""
     whole, steps = weights_of(world, logged.trajectories, configuration)
     gradient = jnp.einsum("mt,mtc->c", jnp.exp(steps), logged.per_step) / whole.shape[0]
     gain, cost = jnp.sum(gradient**2), penalty * jnp.sqrt(renyi2(whole) / whole.shape[0])

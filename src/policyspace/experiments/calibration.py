@@ -16,12 +16,11 @@ from policyspace.fits import likelihood_of
 from policyspace.inference.levels import SCENARIOS, measure
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
-__all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
+__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
 
 TITLE = "Error rates, promised and seen"
 RUNS = 1
 """The paper has no such table: `--runs` multiplies the simulated data sets below."""
-AUTHORS_HOURS = None
 
 SIGNIFICANCE = 0.05
 

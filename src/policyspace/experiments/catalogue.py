@@ -5,12 +5,17 @@ from types import ModuleType
 
 EXPERIMENTS = {
     "gridworld": "configuring_gridworld",
+    "gridworld-weights": "gridworld_weights",
+    "gridworld-rule-1": "configuring_rule_1",
     "continuous-gridworld": "configuring_continuous_gridworld",
     "minigolf-curve": "minigolf_curve",
+    "minigolf-training": "minigolf_training",
     "minigolf-strategies": "minigolf_strategies",
     "minigolf-features": "minigolf_features",
     "car": "car_sensors",
     "imitation": "imitation",
+    "agents": "agents_learned",
+    "surrogate": "surrogate",
     "calibration": "calibration",
     "theory": "theory_bounds",
 }

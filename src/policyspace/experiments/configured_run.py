@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration import DESIGNS, configure
+from policyspace.configuration.designs import PaperObjective
+from policyspace.configuration.loop import Observe
+from policyspace.configuration.round import Round
+from policyspace.experiments.printed_algorithms import PrintedAlgorithm, by_adam, in_closed_form
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
@@ -48,20 +52,9 @@ def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, 
     initial = world.check_configuration(setting["initial"]) if named else world.random_configuration(start)
     if setting.get("flat_first"):
         initial = world.flat_configuration() or initial
-    design = DESIGNS[setting["design"]](**setting["design_options"])
-
-    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
-        learning, acting = jax.random.split(key)
-        theta = learned(truth, configuration, learning)
-        return rollout(world, space, theta, configuration, acting, num_episodes)
-
-    rounds = list(
-        configure(
-            world, observe, rounds_key, space, "simplified", setting["significance"], design,
-            setting.get("num_episodes", 100), setting.get("num_attempts"), setting.get("budget"), initial,
-            setting.get("paper_rule", False),
-        )
-    )  # fmt: skip
+    observe = observer(world, space, truth, learned)
+    made = printed if setting.get("procedure") == "literal" else designed
+    rounds = made(setting, world, space, observe, rounds_key, initial)
     last = rounds[-1]
     story = {"rounds": [r.to_dict() for r in rounds]} if setting.get("keep_rounds") else {}
     return {
@@ -72,6 +65,48 @@ def observed_agent(setting: dict[str, Any], world: ConfMDP, space: PolicySpace, 
         **error_rates(truth, set(last.selected), world.feature_names),
         **story,
     }
+
+
+def observer(world: ConfMDP, space: PolicySpace, truth: frozenset[str], learned: Learned) -> Observe:
+    """Watches an agent that learns anew in every configuration."""
+
+    def observe(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
+        learning, acting = jax.random.split(key)
+        theta = learned(truth, configuration, learning)
+        return rollout(world, space, theta, configuration, acting, num_episodes)
+
+    return observe
+
+
+def designed(
+    setting: dict[str, Any], world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, initial: Configuration
+) -> list[Round]:
+    """The rounds that this library makes, δ kept over all of them."""
+    design = DESIGNS[setting["design"]](**setting["design_options"])
+    rounds = configure(
+        world, observe, key, space, "simplified", setting["significance"], design,
+        setting.get("num_episodes", 100), setting.get("num_attempts"), setting.get("budget"), initial,
+    )  # fmt: skip
+    return list(rounds)
+
+
+def printed(
+    setting: dict[str, Any], world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, initial: Configuration
+) -> list[Round]:
+    """The rounds of the paper's Algorithm 4."""
+    return algorithm(setting, world, space, observe, key).simplified(initial)
+
+
+def algorithm(
+    setting: dict[str, Any], world: ConfMDP, space: PolicySpace, observe: Observe, key: Key
+) -> PrintedAlgorithm:
+    """The paper's algorithms by the settings of a cell."""
+    adam = setting["adam"]
+    return PrintedAlgorithm(
+        world, space, observe, key, PaperObjective(**setting["design_options"]),
+        in_closed_form(space) if adam is None else by_adam(space, adam),
+        setting["significance"], setting["num_episodes"], setting["num_attempts"],
+    )  # fmt: skip
 
 
 def error_rates(truth: frozenset[str], selected: set[str], names: tuple[str, ...]) -> dict[str, Any]:

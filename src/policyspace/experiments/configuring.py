@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from policyspace.experiments.configuring_panels import panels
+from policyspace.experiments.literal import LITERAL, Literal, procedures, settings_panels
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
-
-SIGNIFICANCE = 0.01
 
 COMPARED: dict[str, dict[str, Any]] = {
     "none": {},
@@ -27,57 +26,76 @@ class Configuring:
 
     experiment: str
     title: str
-    runs: int
-    episodes: tuple[int, ...]  # the n of one data set, on the paper's axis
-    quick_episodes: tuple[int, ...]  # those of the miniature
+    quick_episodes: tuple[int, ...]  # n of the miniature
     totals: tuple[int, ...]  # of all episodes that are paid for
-    paper: dict[str, Any]  # the options of the paper's objective
-    num_attempts: int  # for each feature, N_conf
-    published_attempts: int  # the same in the paper
-    published_learning: dict[str, Any]  # the paper's literal settings of the agent
+    paper: dict[str, Any]  # the options of the paper's objective, as ours uses it
+    num_attempts: int  # of ours for each feature, N_conf
     story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
     story_episodes: int
 
+    @property
+    def stated(self) -> Literal:
+        """The paper's settings."""
+        return LITERAL[self.experiment]
+
     def cells(self, scale: Scale) -> list[Cell]:
-        """With and without configuring by episodes of a round, all designs at equal totals, one agent's story.
+        """By both procedures, with and without configuring by episodes of a round, and one agent's story; by ours, all
+        designs at equal totals, too.
 
         The parts differ in what one round costs, never in the agents.
         """
-        seeds = range(scale.num_runs(self.runs, 1))
-        episodes = self.quick_episodes if scale.quick else self.episodes
-        totals = self.totals[1:2] if scale.quick else self.totals
-        attempts = 1 if scale.quick else self.published_attempts if scale.as_published else self.num_attempts
-        designs = ("none", "uniform", "d-optimal") if scale.quick else tuple(COMPARED)
-        # As published, the last point of one path is taken whatever the data can say about it.
-        objective = self.paper | ({"last_point": True} if scale.as_published else {})
-        configured = {"design": "paper", "design_options": objective, "num_attempts": attempts}
+        settings = [one for procedure in procedures(scale) for one in self._by_episodes(scale, procedure)]
+        if not scale.as_published:
+            totals = self.totals[1:2] if scale.quick else self.totals
+            designs = ("none", "uniform", "d-optimal") if scale.quick else tuple(COMPARED)
+            settings += [
+                self._shared(scale, "ours", seed) | self._at_total(total, design)
+                for total in totals
+                for design in designs
+                for seed in self._seeds(scale)
+            ]
+        return [Cell(self.experiment, setting) for setting in settings]
+
+    def _by_episodes(self, scale: Scale, procedure: str) -> list[dict[str, Any]]:
+        literal = procedure == "literal"
+        attempts = self.stated.num_attempts.value if literal and self.stated.num_attempts else self.num_attempts
+        configured = {
+            "design": "paper",
+            "design_options": self.stated.objective if literal else self.paper,
+            "num_attempts": 1 if scale.quick else attempts,
+        }
         still = {"design": "none", "design_options": {}, "num_attempts": 0}
         settings = [
-            {"part": "episodes", "num_episodes": n, "seed": seed, **way}
-            for n in episodes
+            self._shared(scale, procedure, seed) | {"part": "episodes", "num_episodes": n, **way}
+            for n in (self.quick_episodes if scale.quick else self.stated.num_episodes.value)
             for way in (still, configured)
-            for seed in seeds
+            for seed in self._seeds(scale)
         ]
-        settings += [self._at_total(total, design, seed) for total in totals for design in designs for seed in seeds]
         story = configured | self.story | {"num_episodes": self.story_episodes, "keep_rounds": True}
-        return [Cell(self.experiment, self._of(scale) | setting) for setting in [*settings, {"part": "story", **story}]]
+        return [*settings, self._shared(scale, procedure, 0) | {"part": "story", **story}]
 
     def analyse(self, records: list[Record]) -> list[Panel]:
         """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
-        return panels(self.experiment, self.title, records)
+        settings = settings_panels(self.experiment, self.experiment, records)
+        return panels(self.experiment, self.title, records) + settings
 
-    def _of(self, scale: Scale) -> dict[str, Any]:
-        """What all cells share; as published, δ is not split over rounds and the agent learns as the paper says."""
-        common = {"world": self.experiment, "significance": SIGNIFICANCE, "seed": 0}
-        if not scale.as_published:
-            return common
-        return common | {"paper_rule": True, "learning": self.published_learning}
+    def _seeds(self, scale: Scale) -> range:
+        return range(scale.num_runs(self.stated.runs.value, 1))
 
-    def _at_total(self, total: int, design: str, seed: int) -> dict[str, Any]:
+    def _shared(self, scale: Scale, procedure: str, seed: int) -> dict[str, Any]:
+        """What all cells of a procedure share; by the paper's the agent learns and is fitted as that says.
+
+        In a miniature all agents learn as the paper's do, which takes least.
+        """
+        significance = self.stated.significance.value
+        common = {"procedure": procedure, "world": self.experiment, "significance": significance, "seed": seed}
+        if procedure == "literal":
+            return common | {"learning": self.stated.learning, "adam": self.stated.adam}
+        return common | ({"learning": self.stated.learning} if scale.quick else {})
+
+    def _at_total(self, total: int, design: str) -> dict[str, Any]:
         """The rounds of a design at a total."""
-        return {"part": "totals", "seed": seed, "design": design, "design_options": COMPARED[design]} | rounds_at(
-            total, design
-        )
+        return {"part": "totals", "design": design, "design_options": COMPARED[design]} | rounds_at(total, design)
 
 
 def rounds_at(total: int, design: str) -> dict[str, Any]:

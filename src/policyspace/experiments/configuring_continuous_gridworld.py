@@ -7,20 +7,14 @@ __all__ = ["analyse", "cells", "run"]
 
 TITLE = "Continuous grid world"
 RUNS = 25
-AUTHORS_HOURS = 25 * 2 * (5.5 / 3 + 0.06)
-"""25 runs of each n: configured, one of three attempts of which all cost ≈ 4.5–6.5 h; without configuration ≈ 4 minutes."""
 
 SETTINGS = Configuring(
     experiment="continuous-gridworld",
     title=TITLE,
-    runs=RUNS,
-    episodes=(10, 100),
     quick_episodes=(100,),
     totals=(40, 120, 400),
     paper={"penalty": 1e-6, "num_updates": 100, "learning_rate": 0.01},
     num_attempts=1,  # of 50 features each; the two attempts more of the paper triple the time
-    published_attempts=3,
-    published_learning={"num_steps": 100, "num_episodes": 100, "learning_rate": 0.1},
     # The paper's example: unknown to the agent are the goal's features in the two top rows.
     story={
         "controls": [

@@ -7,20 +7,14 @@ __all__ = ["analyse", "cells", "run"]
 
 TITLE = "Discrete grid world"
 RUNS = 25
-AUTHORS_HOURS = 25 * (4 * 1.0 + 2.75 + 5 * 0.1)
-"""25 runs: with configuration ≈ 1 h at n ≤ 300 and 2–3.5 h at n = 1000, without a few minutes."""
 
 SETTINGS = Configuring(
     experiment="gridworld",
     title=TITLE,
-    runs=RUNS,
-    episodes=(10, 30, 100, 300, 1000),
     quick_episodes=(10, 30),
     totals=(40, 120, 400),
     paper={"penalty": 0.125, "num_updates": 150, "learning_rate": 0.01},
     num_attempts=3,
-    published_attempts=3,
-    published_learning={"num_steps": 200, "num_episodes": 250, "learning_rate": 0.1},
     # The paper's example: all but the goal's column is known; starts lower left, goals lower right.
     story={
         "controls": [f"{name}_{level}" for name in ("row", "col", "goal_row") for level in range(4)],

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.configuration.round import Round
-from policyspace.experiments.frames import differences, in_order, means, rates, tidy
-from policyspace.experiments.panel import Panel, Verdict
+from policyspace.experiments.configuring_stories import story
+from policyspace.experiments.frames import difference, differences, in_order, means, rates, tidy
+from policyspace.experiments.judging import FEWEST, Part, above, all_of, verdict_of, why, within
+from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
-from policyspace.report.plots import draw_lines, legend, logarithmic
-from policyspace.report.rounds_picture import Story, draw_rounds
+from policyspace.report.plots import draw_apart, draw_lines, logarithmic
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
-from policyspace.worlds import make_world
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 LABELS = {
     "none": "no configuration",
     "uniform": "uniform configuration",
-    "paper": "the paper's C_I",
+    "paper": "the paper's objective",
     "d-optimal": "D-optimal",
     "noncentrality": "non-centrality",
 }
@@ -35,6 +34,8 @@ COLUMNS = (
     "agents with a false selection",
 )
 MISSED, WRONG = "false_negative_rate", "false_positive_rate"
+WAYS = {"none": "without configuration", "paper": "configured"}
+"""The two ways that the paper compares."""
 
 
 def panels(name: str, title: str, records: list[Record]) -> list[Panel]:
@@ -73,31 +74,105 @@ def summaries(found: pl.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+CLAIM = (
+    "α̂ is almost independent of the number n of episodes, as it is directly controlled by the critical value; β̂ "
+    "decreases as n increases, and configuring the environment gives a significant advantage: β̂ decreases faster."
+)
+FLAT = 0.05
+"""A change of α̂ by so much is more than "almost independent"; a gain in β̂ of less is no advantage to speak of."""
+CRITERIA = (
+    f"On the same agents, by intervals that hold for all n at once. α̂ is flat if with and without configuration it changes "
+    f"by at most {FLAT:g} from the smallest n to any other. β̂ falls if, both ways, it is lower at the largest n than at the "
+    "smallest. Configuring helps if β̂ is surely lower with it at half of the n or more and surely higher at none; it does "
+    f"not if that is nowhere so, and β̂ surely higher somewhere or its gain surely below {FLAT:g} everywhere. At least "
+    f"{FEWEST} agents."
+)
+
+
+def judge(found: pl.DataFrame) -> list[Part]:
+    """The three parts of the claim."""
+    return [_flat(found), _falls(found), _helps(found)]
+
+
+def _flat(found: pl.DataFrame) -> Part:
+    changes = _from_first(found, WRONG)
+    if not changes:
+        return Part("α̂ is known at one n only", None)
+    largest = max(changes.values(), key=lambda change: abs(change.value))
+    return Part(f"From one n to another α̂ changes by {largest.rounded(3)} at most",
+                all_of(within(change, FLAT) for change in changes.values()))  # fmt: skip
+
+
+def _falls(found: pl.DataFrame) -> Part:
+    last = found["episodes"].to_numpy().max()
+    falls = {design: change for (design, n), change in _from_first(found, MISSED).items() if n == last}
+    if not falls:
+        return Part("β̂ is known at one n only", None)
+    said = " and ".join(f"{change.rounded(3)} {WAYS[design]}" for design, change in falls.items())
+    first = found["episodes"].to_numpy().min()
+    return Part(f"From n = {first} to {last} β̂ changes by {said}",
+                all_of(above(Mean(-change.value, change.margin, 0)) for change in falls.values()))  # fmt: skip
+
+
+def _from_first(found: pl.DataFrame, rate: str) -> dict[tuple[str, int], Mean]:
+    """How a rate of the same agents changes from the smallest n to every other, with and without configuration."""
+    sizes = found["episodes"].unique().sort().to_list()
+    level = 1 - 0.05 / max(1, len(WAYS) * (len(sizes) - 1))
+    changes = {
+        (design, n): difference(found.filter(pl.col("design") == design), rate, "episodes", n, sizes[0], level)
+        for design in WAYS
+        for n in sizes[1:]
+    }
+    return {key: change for key, change in changes.items() if change is not None}
+
+
+def _helps(found: pl.DataFrame) -> Part:
+    gains = gains_of(found)
+    if not gains:
+        return Part("No agent was seen both ways", None)
+    clear = [n for n, gain in gains.items() if gain.low > 0]
+    worse = [n for n, gain in gains.items() if gain.high < 0]
+    idle = all(gain.high < FLAT for gain in gains.values())
+    shown = "; ".join(f"{gain.rounded(3)} at n = {n}" for n, gain in gains.items())
+    helps = 2 * len(clear) >= len(gains) and not worse
+    return Part(f"Configuring lowers β̂ of the same agents by {shown}, clearly so at {len(clear)} of {len(gains)} n",
+                True if helps else False if not clear and (worse or idle) else None)  # fmt: skip
+
+
+def gains_of(found: pl.DataFrame) -> dict[int, Mean]:
+    """How much lower β̂ of the same agents is with configuration, at every n, by intervals that hold for all n at once."""
+    level = 1 - 0.05 / found["episodes"].n_unique()
+    return differences(found, MISSED, "design", "none", "paper", "episodes", level)
+
+
 def by_episodes(name: str, title: str, records: list[Record]) -> Panel:
     """The paper's figure: α̂ and β̂ against the episodes of one round, with and without configuration."""
     found = agents(records, "num_episodes")
-    gains = differences(found, MISSED, "design", "none", "paper", "episodes")
-    clear = [n for n, gain in gains.items() if gain.low > 0]
-    steady = all(gain.value >= 0 for gain in gains.values())
-    verdict: Verdict = (
-        "holds" if steady and 2 * len(clear) >= len(gains) else "holds partly" if clear else "does not hold"
-    )
-    false = rates(found, "any_false", "design")
-    rounds = float(np.mean(found.filter(pl.col("design") == "paper")["num_rounds"].to_list()))
-    shown = "; ".join(f"{gain.words} at n = {n}" for n, gain in gains.items())
+    parts, gains = judge(found), gains_of(found)
     return Panel(
         f"{name}-episodes",
         f"{title}: errors against the episodes of one round",
-        "α̂ hardly depends on the number n of episodes; β̂ falls with n, and faster when the environment is configured.",
-        verdict,
-        f"Configuring lowers β̂ of the same agents by {shown} (95 % intervals), clearly so at {len(clear)} of {len(gains)} "
-        f"values of n. A configured run has {rounds:.0f} rounds on average, so it pays {rounds:.0f}·n episodes: the "
-        f"panel at equal totals says what that is worth. Agents with a false selection: {false['none'].count} of "
-        f"{false['none'].num_runs} without, {false['paper'].count} of {false['paper'].num_runs} with configuration.",
+        CLAIM,
+        verdict_of(parts, min(rate.num_runs for rate in rates(found, "any_false", "design", "episodes").values())),
+        f"{why(parts)} {_paid(found)}",
         draw(found, f"{title}: one round of n episodes", "episodes of one round, n"),
         COLUMNS,
         _rows(found),
         {"summaries": _numbers(found), "gains": {str(n): gain.numbers for n, gain in gains.items()}},
+        CRITERIA,
+    )
+
+
+def _paid(found: pl.DataFrame) -> str:
+    """What configured runs pay, and how many runs select falsely."""
+    false = rates(found, "any_false", "design")
+    errors = ", ".join(f"{rate.count} of {rate.num_runs} {WAYS[design]}" for design, rate in false.items())
+    if "paper" not in false:
+        return f"There are no configured runs. Runs with a false selection: {errors}."
+    rounds = float(np.mean(found.filter(pl.col("design") == "paper")["num_rounds"].to_list()))
+    return (
+        f"A configured run has {rounds:.0f} rounds on average, so it pays {rounds:.0f}·n episodes. Runs with a false "
+        f"selection: {errors}."
     )
 
 
@@ -121,50 +196,23 @@ def at_totals(name: str, title: str, records: list[Record]) -> Panel:
     )
 
 
-def story(name: str, title: str, records: list[Record]) -> Panel:
-    """One agent's rounds as the paper draws them."""
-    result, setting = records[0].result, records[0].setting
-    world = make_world(setting["world"])
-    rounds = [Round.from_dict(one) for one in result["rounds"]]
-    truth, selected = set(result["truth"]), set(result["selected"])
-    picture = Story(world.name, world.parameters, rounds, world.feature_names, tuple(result["truth"]))
-    first = len(set(rounds[0].selected) & truth)
-    more = selected < truth and len(selected) > first
-    verdict: Verdict = "holds" if truth == selected else "holds partly" if more else "does not hold"
-    return Panel(
-        f"{name}-story",
-        f"{title}: configuration → identification",
-        "Configuring spreads the starts, feature after feature is selected, and eventually the correct policy space is "
-        "found.",
-        verdict,
-        f"Of {len(truth)} controlled features {first} are selected in the first round and {len(selected & truth)} after "
-        f"{len(rounds)} rounds; {len(selected - truth)} others are selected. "
-        "The agent and its first configuration are those of the paper's example.",
-        draw_rounds(picture),
-        ("round", "asked for", "newly selected", "open"),
-        [
-            (str(r.number + 1), _few(r.asked_for), _few(r.newly_selected), str(len(r.undecided)))
-            for r in rounds
-            if r.newly_selected
-        ],
-        {"rounds": len(rounds), "truth": sorted(truth), "selected": sorted(selected)},
-    )
-
-
 def draw(found: pl.DataFrame, title: str, label: str) -> "Figure":
     """β̂ on the left, α̂ on the right, one line a design with its 95 % band."""
     figure = new_figure(4.0, title, width=9.6)
     plots = dict(zip((MISSED, WRONG), figure.subplots(1, 2, width_ratios=(3, 2)), strict=True))
     titles = {MISSED: "controlled features missed, β̂", WRONG: "others selected, α̂"}
+    draw_lines(plots[MISSED], means(found, MISSED, "design", "episodes"), COLOURS, LABELS, floor=0.0, apart=1.03)
+    draw_apart(plots[WRONG], means(found, WRONG, "design", "episodes"), COLOURS)
     for rate, axes in plots.items():
         bare(axes)
-        draw_lines(axes, means(found, rate, "design", "episodes"), COLOURS, LABELS, floor=0.0)
         logarithmic(axes, found["episodes"].unique().sort().to_list())
         axes.set_xlabel(label)
         axes.set_title(titles[rate], loc="left", fontsize=10.5)
     plots[MISSED].set_ylim(0, 1.02)
-    plots[WRONG].set_ylim(0, max(0.05, plots[WRONG].get_ylim()[1]))
-    legend(plots[MISSED])
+    top = max(0.05, plots[WRONG].get_ylim()[1])
+    plots[WRONG].set_ylim(-0.03 * top, top)  # a mark at zero is seen whole
+    figure.legend(*plots[MISSED].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
+                  fontsize=8.5)  # fmt: skip
     return figure
 
 
@@ -187,13 +235,3 @@ def _numbers(found: pl.DataFrame) -> list[dict[str, Any]]:
         {name: value.numbers if isinstance(value, Mean) else value for name, value in s.items()}
         for s in summaries(found)
     ]
-
-
-def _row(round_: Round) -> tuple[str, ...]:
-    """A round in which something was newly selected."""
-    asked_for, new = _few(round_.asked_for), _few(round_.newly_selected)
-    return str(round_.number + 1), asked_for, new, str(len(round_.undecided))
-
-
-def _few(names: tuple[str, ...]) -> str:
-    return "—" if not names else ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

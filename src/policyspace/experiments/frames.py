@@ -31,9 +31,10 @@ def groups(frame: pl.DataFrame, *by: str) -> dict[Any, pl.DataFrame]:
     return {key if len(by) > 1 else key[0]: own for key, own in found.items()}
 
 
-def means(frame: pl.DataFrame, column: str, *by: str) -> dict[Any, Mean]:
+def means(frame: pl.DataFrame, column: str, *by: str, confidence: float = 0.95) -> dict[Any, Mean]:
     """The mean of a column in every group that has any."""
-    return {key: mean_of(own[column].to_list()) for key, own in groups(frame.drop_nulls(column), *by).items()}
+    found = groups(frame.drop_nulls(column), *by)
+    return {key: mean_of(own[column].to_list(), confidence) for key, own in found.items()}
 
 
 def rates(frame: pl.DataFrame, column: str, *by: str) -> dict[Any, Rate]:
@@ -51,6 +52,16 @@ def paired(frame: pl.DataFrame, column: str, way: str, one: Any, other: Any, *by
     return both.with_columns(difference=pl.col(column) - pl.col(f"{column}_right"))
 
 
-def differences(frame: pl.DataFrame, column: str, way: str, one: Any, other: Any, *by: str) -> dict[Any, Mean]:
+def difference(
+    frame: pl.DataFrame, column: str, way: str, one: Any, other: Any, confidence: float = 0.95
+) -> Mean | None:
+    """The mean of those differences over all runs; none if no run was made in both ways."""
+    found = paired(frame, column, way, one, other)
+    return None if found.is_empty() else mean_of(found["difference"].to_list(), confidence)
+
+
+def differences(
+    frame: pl.DataFrame, column: str, way: str, one: Any, other: Any, by: str, confidence: float = 0.95
+) -> dict[Any, Mean]:
     """The mean of those differences in every group."""
-    return means(paired(frame, column, way, one, other, *by), "difference", *by)
+    return means(paired(frame, column, way, one, other, by), "difference", by, confidence=confidence)

@@ -10,6 +10,7 @@ from policyspace.configuration.round import Round
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.experiments.imitation_panels import analyse
 from policyspace.experiments.imitators import PENALTY, Counts, adam, divergence, in_gauge, lasso, ridge
+from policyspace.experiments.literal import LITERAL, procedures
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
 from policyspace.policies.jax_setup import jax
@@ -19,17 +20,15 @@ from policyspace.worlds.exact_gridworld import visitation
 from policyspace.worlds.gridworld import Gridworld
 from policyspace.worlds.trajectories import Trajectories
 
-__all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
+__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
 
 TITLE = "Imitation inside the identified space"
 RUNS = 25
-AUTHORS_HOURS = 370.0
-"""25 runs of 1 h with configuration at n ≤ 300, 2¾ h at 1000 and, in proportion, 8 h at 3000."""
 
 EPISODES = (10, 30, 100, 300, 1000, 3000)
 SIGNIFICANCE = 0.01
 NUM_ATTEMPTS = 3
-LEARNING: dict[str, Any] = {"num_steps": 200, "num_episodes": 250, "learning_rate": 0.1}
+LEARNING = LITERAL["gridworld"].learning
 """The paper's learning: weights that are learned better grow without end, and nobody imitates them."""
 
 
@@ -37,7 +36,8 @@ def cells(scale: Scale) -> list[Cell]:
     """The same agents at every number of episodes; those of one agent follow each other, so that it learns once."""
     episodes = (30, 300) if scale.quick else EPISODES
     return [
-        Cell("imitation", {"num_episodes": n, "as_published": scale.as_published, "seed": seed})
+        Cell("imitation", {"procedure": procedure, "num_episodes": n, "seed": seed})
+        for procedure in procedures(scale)
         for seed in range(scale.num_runs(RUNS, 2))
         for n in episodes
     ]
@@ -50,7 +50,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     """
     world, space = world_and_space("gridworld")
     assert isinstance(world, Gridworld)
-    published, n = setting["as_published"], setting["num_episodes"]
+    published, n = setting["procedure"] == "literal", setting["num_episodes"]
     agent, initial, rounds_key = _agent(setting["seed"])
     batches: list[Trajectories] = []
 
@@ -89,7 +89,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
 def _fits(data: Counts, masks: dict[str, np.ndarray], n: int, published: bool) -> dict[str, np.ndarray]:
     """Maximum likelihood in the spaces and in all of Θ; ridge; lasso.
 
-    Maximum likelihood bears a penalty so weak that it only makes it exist, the same in all spaces. As published all is
+    Maximum likelihood bears a penalty so weak that it only makes it exist, the same in all spaces. Literally all is
     fitted by Adam, whose early stop is the only penalty of maximum likelihood.
     """
     if published:

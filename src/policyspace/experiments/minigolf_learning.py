@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.experiments.literal import LITERAL, procedures
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 from policyspace.policies import PolicySpace
@@ -17,11 +18,11 @@ from policyspace.worlds.minigolf import Minigolf
 OURS, PUBLISHED = 0.01, 0.1
 """σ_π: ours, and the root of the Σ = 0.01 that the paper writes."""
 
-# Stages (σ_π, steps, episodes a step, Adam's first rate): an agent explores widely at first, then ever less. At the first
-# σ_π the return is smooth in θ, so that BRIEF takes 0.1 s where `LEARNING` (5000 × 500 at 0.01) takes 1 to 2 s. Wide
-# exploration leads an agent that sees the friction to its best policies, and one that does not past them: THOROUGH
-# therefore learns "direct", too, and keeps the better. Returns at ω = 3, 5, 11.5 of the agent with all features, and of the
-# one with x and √x:
+# Stages (σ_π, steps, episodes a step, Adam's first rate and, unless it is zero, what is left of it at the end): an agent
+# explores widely at first, then ever less. At the first σ_π the return is smooth in θ, so that BRIEF takes 0.1 s where
+# `LEARNING` (5000 × 500 at 0.01) takes 1 to 2 s. Wide exploration leads an agent that sees the friction to its best
+# policies, and one that does not past them: THOROUGH therefore learns "direct", too, and keeps the better. Returns at
+# ω = 3, 5, 11.5 of the agent with all features, and of the one with x and √x:
 #   best known  −0.62 −0.06 −0.37   −3.84 −3.92 −4.26
 #   LEARNING    −0.83 −0.08 −0.41   −3.88 −3.95 −4.30
 #   BRIEF       −0.76 −0.39 −0.62   −3.97 −4.01 −4.42
@@ -39,8 +40,8 @@ BRIEF: Mapping[float, dict[str, Any]] = {
     OURS: {"start": "safe", "stages": [[0.1, 300, 100, 0.02], [0.04, 300, 100, 0.008], [0.01, 300, 100, 0.002]]},
     PUBLISHED: {"start": "safe", "stages": [[0.1, 300, 100, 0.01]]},
 }
-AS_PUBLISHED: dict[str, Any] = {"start": "uniform", "stages": [[PUBLISHED, 100, 100, 0.01]]}
-"""The paper's 100 × 100, from U[0, 0.1) weights; its rate is unstated."""
+AS_PUBLISHED: dict[str, Any] = {"start": "uniform", "stages": [[PUBLISHED, *LITERAL["minigolf"].learning.values()]]}
+"""The paper's 100 × 100, from U[0, 0.1) weights, at a rate that it does not state and that does not fall."""
 
 WIDEST = 0.6
 """Stages whose strokes would spread the ball's speed by more are left out: there, giving up looks best."""
@@ -58,13 +59,11 @@ def deviation_of(learning: Mapping[str, Any]) -> float:
     return float(learning["stages"][-1][0])
 
 
-def learnings(scale: Scale) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """How agents that are observed learn, and how those that are measured do, for every σ_π that is shown."""
-    if scale.as_published:
-        return [(AS_PUBLISHED, AS_PUBLISHED)]
-    if scale.quick:
-        return [(BRIEF[OURS], BRIEF[OURS])]
-    return [(BRIEF[deviation], THOROUGH[deviation]) for deviation in (OURS, PUBLISHED)]
+def learnings(scale: Scale) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Procedures, and how their agents that are observed learn and those that are measured do, for every σ_π shown."""
+    ours = [(BRIEF[deviation], THOROUGH[deviation]) for deviation in (OURS, PUBLISHED)]
+    ways = {"literal": [(AS_PUBLISHED, AS_PUBLISHED)], "ours": [(BRIEF[OURS], BRIEF[OURS])] if scale.quick else ours}
+    return [(procedure, *pair) for procedure in procedures(scale) for pair in ways[procedure]]
 
 
 def by_learning(records: list[Record]) -> list[tuple[tuple[float, str], list[Record]]]:
@@ -78,7 +77,7 @@ def by_learning(records: list[Record]) -> list[tuple[tuple[float, str], list[Rec
 
 def panel_name(experiment: str, deviation: float, start: str) -> str:
     """The name of the panel of such records."""
-    return f"{experiment}-{'as-published' if start == 'uniform' else f'{deviation:g}'}"
+    return f"{experiment}-{deviation:g}"
 
 
 def learned(learning: Mapping[str, Any], controls: Iterable[str], putter_length: float, key: Key) -> np.ndarray:
@@ -120,11 +119,12 @@ def _safe_start(putter_length: float) -> np.ndarray | None:
 def _stages(
     stages: list[Any], controls: tuple[str, ...], putter_length: float, key: Key, theta: np.ndarray | None
 ) -> np.ndarray:
-    for number, (deviation, steps, episodes, rate) in enumerate(stages):
+    for number, (deviation, steps, episodes, rate, *left) in enumerate(stages):
         world, space = golf(deviation)
         own = jax.random.fold_in(key, number)
         omega = {"putter_length": putter_length}
-        theta = learn(world, space, controls, omega, own, steps, episodes, rate, theta).theta
+        decay = left[0] if left else 0.0
+        theta = learn(world, space, controls, omega, own, steps, episodes, rate, theta, decay=decay).theta
     assert theta is not None  # there is a last stage
     return theta
 

@@ -1,8 +1,8 @@
 """What an experiment is asked for and what it answers: a scale in, panels of the page of results out.
 
-An experiment is a module of this package with TITLE, RUNS (the paper's number of runs), AUTHORS_HOURS (what its cells
-would cost in the authors' code), and three pure functions: `cells(scale)` says which runs to make, `run(setting)` makes
-one, `analyse(records)` turns them into panels.
+An experiment is a module of this package with TITLE, RUNS (the paper's number of runs) and three pure functions:
+`cells(scale)` says which runs to make, `run(setting)` makes one, `analyse(records)` turns those of one procedure into
+panels. Panels of one name are the same claim, by the paper's own settings and by ours.
 """
 
 from dataclasses import dataclass, field
@@ -13,8 +13,11 @@ from policyspace.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Verdict = Literal["holds", "holds partly", "does not hold", "our own"]
-"""Whether a claim of the paper holds in our results; "our own" where the paper makes none."""
+Verdict = Literal["holds", "holds partly", "does not hold", "too few runs to say", "our own"]
+"""Whether a claim of the paper holds in these results; "our own" where the paper makes none."""
+
+Procedure = Literal["literal", "ours"]
+"""Whose settings a record was made by: the paper's own, wherever it states them, or our defaults."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Panel:
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
     numbers: dict[str, Any] = field(default_factory=dict)  # what the table shows, as plain data
+    criteria: str = ""  # what a verdict is a function of, in words
+    procedure: Procedure = "ours"  # by whose settings its records were made
 
     @property
     def table(self) -> Table:

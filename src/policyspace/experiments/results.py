@@ -5,8 +5,9 @@ The page is made from the JSON and the figures alone, so experiments that were r
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from polars.exceptions import PolarsError
@@ -14,19 +15,19 @@ from polars.exceptions import PolarsError
 from policyspace import __version__
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
+from policyspace.experiments.authors_time import AUTHORS_TIMES
 from policyspace.experiments.catalogue import experiment_module
-from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.panel import Panel, Procedure, Scale
 from policyspace.experiments.records import Record
 from policyspace.report.results_page import PageFiles, write_page
 from policyspace.report.style import save
 
-OURS = PageFiles("index.html", "results.json", "figures")
-AS_PUBLISHED = PageFiles("as-published.html", "results-as-published.json", "figures/as-published")
+FILES = PageFiles("index.html", "results.json", "figures")
 
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of results; by our settings or by the paper's, each with its own page."""
+    """The folder of results: one page, on which what the paper's own settings give stands beside what ours give."""
 
     folder: Path
     scale: Scale
@@ -35,30 +36,43 @@ class Results:
     @property
     def files(self) -> PageFiles:
         """The names of page, numbers and figures."""
-        return AS_PUBLISHED if self.scale.as_published else OURS
+        return FILES
 
     def add(self, name: str, records: list[Record]) -> list[Panel]:
-        """Analyse an experiment all of whose cells have finished; save its figures and numbers; write the page anew."""
-        module = experiment_module(name)
-        try:
-            panels: list[Panel] = module.analyse(records)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, PolarsError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-            raise InputError(
-                f"the records of '{name}' are not as this version writes them ({reason}): make them anew with --fresh."
-            ) from error
-        figures = self.folder / self.files.figures
-        figures.mkdir(parents=True, exist_ok=True)
-        for panel in panels:
-            if panel.figure is not None:
-                save(panel.figure, figures / f"{panel.name}.svg")
-        self._write(name, self._entry(name, records, panels))
+        """Analyse an experiment all of whose cells have finished; save its figures and numbers; write the page anew.
+
+        A column of the page of which there are no records here stays as an earlier command left it.
+        """
+        module, columns, panels = experiment_module(name), {}, []
+        for procedure, own in self._by_procedure(records).items():
+            found = [replace(panel, procedure=procedure) for panel in _analysed(name, module, own)]
+            figures = self.folder / FILES.figures_of(procedure)
+            figures.mkdir(parents=True, exist_ok=True)
+            for panel in found:
+                if panel.figure is not None:
+                    save(panel.figure, figures / f"{panel.name}.svg")
+            columns[procedure] = self._column(name, own, found)
+            panels += found
+        time = AUTHORS_TIMES.get(name)
+        entry = {
+            "title": module.TITLE,
+            "authors_hours": time and time.hours,
+            "authors_measured": time and time.measured,
+            "columns": columns,
+        }
+        self._write(name, entry)
         return panels
 
-    def _entry(self, name: str, records: list[Record], panels: list[Panel]) -> dict[str, Any]:
-        module = experiment_module(name)
+    def _by_procedure(self, records: list[Record]) -> dict[Procedure, list[Record]]:
+        """Records by the settings that made them: those which do not say are ours."""
+        default: Procedure = "literal" if self.scale.as_published else "ours"
+        found: dict[Procedure, list[Record]] = {"literal": [], "ours": []}
+        for record in records:
+            found[record.setting.get("procedure", default)].append(record)
+        return {procedure: own for procedure, own in found.items() if own}
+
+    def _column(self, name: str, records: list[Record], panels: list[Panel]) -> dict[str, Any]:
         return {
-            "title": module.TITLE,
             "command": self.command(name),
             "quick": self.scale.quick,
             "runs": self.scale.runs,
@@ -66,7 +80,6 @@ class Results:
             "num_cells": len(records),
             "seconds_of_computing": round(sum(record.duration for record in records), 1),
             "seconds_on_the_clock": _on_the_clock(records),
-            "authors_hours": module.AUTHORS_HOURS,
             "panels": [_plain(vars(panel) | {"figure": panel.figure is not None}) for panel in panels],
         }
 
@@ -80,17 +93,27 @@ class Results:
         return " ".join(["policyspace reproduce", name, *options])
 
     def _write(self, name: str, entry: dict[str, Any]) -> None:
-        """Replace one experiment in the JSON, then make both pages anew, for each links to the other."""
-        path = self.folder / self.files.numbers
-        found = {**_read(path), name: entry}
+        """Replace the columns of one experiment in the JSON, then make the page anew."""
+        path = self.folder / FILES.numbers
+        found = _read(path)
+        entry["columns"] = found.get(name, {}).get("columns", {}) | entry["columns"]
+        found[name] = entry
         known = [known for known in self.order if known in found]
         results = {"version": __version__, "experiments": {known: found[known] for known in known}}
         with replacing(path) as out:
             out.write((json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
-        for files in (OURS, AS_PUBLISHED):
-            if (self.folder / files.numbers).exists():
-                other = AS_PUBLISHED if files is OURS else OURS
-                write_page(self.folder, files, other, self.order)
+        write_page(self.folder, FILES, self.order)
+
+
+def _analysed(name: str, module: ModuleType, records: list[Record]) -> list[Panel]:
+    try:
+        panels: list[Panel] = module.analyse(records)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, PolarsError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        raise InputError(
+            f"the records of '{name}' are not as this version writes them ({reason}): make them anew with --fresh."
+        ) from error
+    return panels
 
 
 def _read(path: Path) -> dict[str, Any]:

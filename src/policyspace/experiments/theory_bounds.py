@@ -17,12 +17,11 @@ from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
-__all__ = ["AUTHORS_HOURS", "RUNS", "TITLE", "analyse", "cells", "run"]
+__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
 
 TITLE = "Bounds, proven and simulated"
 RUNS = 1
 """The paper simulates no bound: `--runs` multiplies the simulated data sets below."""
-AUTHORS_HOURS = None
 
 FEATURES = ("a", "b", "c")
 WEIGHTS = {

@@ -16,6 +16,7 @@ from policyspace.fits.firth import with_firth
 from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.fits.network_fits import NetworkLikelihood
 from policyspace.fits.no_fit import NoFit
+from policyspace.fits.streamed_boltzmann import StreamedBoltzmann
 from policyspace.policies.any_policy import AnyPolicy
 from policyspace.policies.base import ExponentialFamily, PolicySpace
 from policyspace.policies.boltzmann import BoltzmannLinear
@@ -70,11 +71,7 @@ def likelihood_of_rows(
         )
     _check_match(space, sample)
     _check_number(len(space.column_names), rows.num_rows)
-    known = ArrayRows(sample.features, sample.actions, sample.weights)
-    if moments is None:
-        num_labels = len(space.action_names) if space.discrete else None
-        moments = moments_of(rows, num_labels, shift_near(known.features, known.actions, num_labels))
-    return SUMS_OVER_ROWS[kind](space, rows, moments, known)
+    return SUMS_OVER_ROWS[kind](space, rows, moments, ArrayRows(sample.features, sample.actions, sample.weights))
 
 
 def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:
@@ -83,6 +80,14 @@ def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:
         return kind(space, ArrayRows(data.features, data.actions, data.weights))
 
     return likelihood
+
+
+def _streamed_gaussian(
+    space: GaussianLinear, rows: Rows, moments: Moments | None, known: ArrayRows
+) -> GaussianLikelihood:
+    if moments is None:
+        moments = moments_of(rows, shift=shift_near(known.features, known.actions))
+    return GaussianLikelihood(space, rows, moments)
 
 
 def _choice(space: ChoiceLinear, data: Demonstrations) -> Likelihood:
@@ -109,9 +114,9 @@ LIKELIHOODS: dict[Any, Callable[[Any, Demonstrations], Any]] = {
 }
 """The likelihood of each family: a new family is one line here."""
 
-SUMS_OVER_ROWS: dict[Any, Callable[[Any, Rows, Moments, ArrayRows], Likelihood]] = {
-    GaussianLinear: lambda space, rows, moments, known: GaussianLikelihood(space, rows, moments),
-    BoltzmannLinear: BoltzmannLikelihood,
+SUMS_OVER_ROWS: dict[Any, Callable[[Any, Rows, Moments | None, ArrayRows], Likelihood]] = {
+    GaussianLinear: _streamed_gaussian,
+    BoltzmannLinear: StreamedBoltzmann,
 }
 """The families whose likelihood needs no rows in memory."""
 

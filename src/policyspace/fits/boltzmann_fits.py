@@ -13,9 +13,9 @@ from policyspace.fits.base import Fit, LinearLikelihood
 from policyspace.fits.design import Design
 from policyspace.fits.law import ChiSquare
 from policyspace.fits.merge import merge_rows
-from policyspace.fits.newton import Maximum, maximise, newton_step
-from policyspace.fits.restricted_fits import RestrictedBatch
-from policyspace.fits.separation import diverging_coordinates
+from policyspace.fits.newton import TOLERANCE, Maximum, maximise, newton_step
+from policyspace.fits.restricted_fits import TRUSTED, RestrictedBatch
+from policyspace.fits.separation import moving_coordinates, separating_directions
 from policyspace.fits.softmax import SoftmaxRows
 from policyspace.fits.subsets import residual_blocks
 from policyspace.policies.base import Policy
@@ -34,6 +34,12 @@ SPREAD = 2.5
 BETS = (0.3, 1.0, 3.0)
 """The spreads over which a bettor on the agent divides its wealth: it loses log 3, and needs to know nothing."""
 
+MANY = 50_000
+"""Rows from which on a sample is fitted first, and the last step taken on trust."""
+
+HAIR = 1e-9
+"""A prior's precision a row: too small to move what rows show, enough to hold what they do not."""
+
 FLAT = 1e-7
 """An eigenvalue of the scaled Hessian so small that separation is looked for."""
 
@@ -44,9 +50,7 @@ class BoltzmannLikelihood(LinearLikelihood):
     space: BoltzmannLinear
     design: Design
 
-    def __init__(
-        self, space: BoltzmannLinear, rows: Rows, moments: Moments | None = None, known: ArrayRows | None = None
-    ) -> None:
+    def __init__(self, space: BoltzmannLinear, rows: Rows, moments: Moments | None = None) -> None:
         self.space, self.num_pairs, self.law = space, rows.num_rows, ChiSquare()
         num_actions = len(space.action_names)
         if isinstance(rows, ArrayRows) and (
@@ -56,7 +60,7 @@ class BoltzmannLikelihood(LinearLikelihood):
         moments = moments_of(rows, num_actions) if moments is None else moments
         self.design = Design(space, moments)
         self.total_weight = self.design.total_weight
-        self.rows = SoftmaxRows(self.design, rows, self.total_weight, num_actions, self._statistic(moments), known)
+        self.rows = SoftmaxRows(self.design, rows, self.total_weight, num_actions, self._statistic(moments))
         self._fixed = self._checked_fixed()
 
     def _statistic(self, moments: Moments) -> np.ndarray:
@@ -95,18 +99,26 @@ class BoltzmannLikelihood(LinearLikelihood):
 
     def _separated(self) -> np.ndarray:
         """The coordinates [d] along which log L grows for ever."""
-        return diverging_coordinates(self.rows, np.ones(self.space.num_parameters, dtype=bool))
+        return moving_coordinates(self.design, self.separating_directions)
+
+    @cached_property
+    def separating_directions(self) -> np.ndarray:
+        """The directions [r, k+1, q] along which it does, in standardised coordinates."""
+        return separating_directions(self.rows, np.ones(self.space.num_parameters, dtype=bool))
 
     @cached_property
     def _maximum(self) -> Maximum:
         """The full fit in standardised coordinates, made when it is first asked for."""
         everything = np.ones(self.space.num_parameters, dtype=bool)
         start = np.zeros_like(self._fixed)
-        if len(self.rows) > 50_000:  # Newton on a sample first: few steps are left on all rows
+        if len(self.rows) > MANY:  # Newton on a sample first: few steps are left on all rows
             sample = self.rows.sample(max(20_000, len(self.rows) // 8), seed=1)
-            start = maximise(sample.at, sample.hessian, start, everything, tolerance=1e-2).theta
+            # What the sample does not show must stay put, which a hair of a prior sees to.
+            hair = np.full(len(start), HAIR * sample.total_weight)
+            start = regularised_maximum(sample, hair, start, everything, tolerance=1e-2)
             start = start if np.abs(start).max() < SATURATED else np.zeros_like(self._fixed)
-        return maximise(self.rows.at, self.rows.hessian, start, everything)
+        trusted = TRUSTED if len(self.rows) > MANY else 0.0
+        return maximise(self.rows.at, self.rows.hessian, start, everything, trusted=trusted)
 
     @property
     def _theta(self) -> np.ndarray:
@@ -164,7 +176,8 @@ class BoltzmannLikelihood(LinearLikelihood):
 
     def _batch(self, supports: Sequence[Support], thresholds: np.ndarray | None = None) -> RestrictedBatch:
         """Fits inside several Θ_I, made together from what is known at the full one."""
-        return RestrictedBatch(self._anchor, self._fixed, [self.space.free(s) for s in supports], thresholds)
+        free = [self.space.free(support) for support in supports]
+        return RestrictedBatch(self._anchor, self._fixed, free, thresholds)
 
     @cached_property
     def _anchor(self) -> Anchor:
@@ -227,16 +240,10 @@ class BoltzmannLikelihood(LinearLikelihood):
 
     def _ridge(self, support: Support, spread: float) -> Policy:
         """argmax log L(θ) − ½ Σ (θ_j/spread)² over Θ_I, the constants nearly free of the penalty."""
-        rows, space, fixed, prior = self.rows, self.space, self._fixed, self._prior(spread)
-
-        def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = rows.at(theta)
-            return value - 0.5 * float(prior @ (theta - fixed) ** 2), gradient - prior * (theta - fixed)
-
-        free = space.free(support)
-        best = maximise(evaluate, lambda theta: rows.hessian(theta) + np.diag(prior), fixed, free, tolerance=1e-8)
-        raw = self.design.to_raw(space.weights(best.theta)).ravel()
-        return Policy(space, np.where(free, raw, space.fixed))
+        free = self.space.free(support)
+        best = regularised_maximum(self.rows, self._prior(spread), self._fixed, free, tolerance=1e-8)
+        raw = self.design.to_raw(self.space.weights(best)).ravel()
+        return Policy(self.space, np.where(free, raw, self.space.fixed))
 
     def _prior(self, spread: float) -> np.ndarray:
         """The precision of every weight [d]."""
@@ -246,15 +253,10 @@ class BoltzmannLikelihood(LinearLikelihood):
 
     def regularised(self, precision: float = 0.1) -> np.ndarray:
         """argmax log L(θ) − ½·precision·‖θ‖² of standardised features: a finite θ under separation too [d]."""
-        rows, identity = self.rows, precision * np.eye(self.space.num_parameters)
-
-        def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = rows.at(theta)
-            return value - 0.5 * precision * float(theta @ theta), gradient - precision * theta
-
-        everything = np.ones(self.space.num_parameters, dtype=bool)
-        best = maximise(at, lambda theta: rows.hessian(theta) + identity, self._fixed, everything)
-        return self.design.to_raw(self.space.weights(best.theta)).ravel()
+        size = self.space.num_parameters
+        prior, everything = np.full(size, precision), np.ones(size, dtype=bool)
+        best = regularised_maximum(self.rows, prior, np.zeros(size), everything, start=self._fixed)
+        return self.design.to_raw(self.space.weights(best)).ravel()
 
     def finite_theta(self) -> np.ndarray:
         """The regularised estimate, for the full fit is infinite on separated data."""
@@ -281,3 +283,22 @@ class BoltzmannLikelihood(LinearLikelihood):
     def standardised_information(self) -> np.ndarray:
         """F̂ at the full fit in the coordinates of the standardised design [d, d]."""
         return self._curvature / self.design.total_weight
+
+
+def regularised_maximum(
+    rows: SoftmaxRows,
+    prior: np.ndarray,
+    centre: np.ndarray,
+    free: np.ndarray,
+    tolerance: float = TOLERANCE,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """argmax log L(θ) − ½ Σ prior_j (θ_j − centre_j)² over the free coordinates [d]."""
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = rows.at(theta)
+        away = theta - centre
+        return value - 0.5 * float(prior @ away**2), gradient - prior * away
+
+    begin = centre if start is None else start
+    return maximise(evaluate, lambda theta: rows.hessian(theta) + np.diag(prior), begin, free, tolerance).theta

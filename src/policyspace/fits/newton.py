@@ -47,11 +47,14 @@ def maximise(
     max_steps: int = 100,
     reach: Callable[[np.ndarray], float] | None = None,
     secant: bool = False,
+    trusted: float = 0.0,
 ) -> Maximum:
     """Damped Newton from `start`; only free coordinates move. `hessian` is that of −log L.
 
     Where `hessian` leaves a part of the objective out, `secant` makes up for it: once the fit has settled, the changes of
     the gradient along its steps correct it, as in the method of Broyden, Fletcher, Goldfarb and Shanno.
+
+    A step that is `trusted` to leave no more than that undone, as the fall of the gains shows, is the last.
 
     Where `reach` says how far a step moves the natural parameters, no step moves them further than LONGEST: an objective
     that is not concave could be left behind by a longer one.
@@ -66,6 +69,9 @@ def maximise(
         creeping = gain > 1e-2 * previous  # then what is left to gain is about as much again
         if gain <= max(tolerance, 1e-15 * abs(value)) or (creeping and gain < CREEPING):
             return Maximum(theta, value, _only(gradient, free), curvature, True, creeping)
+        if previous < np.inf and gain * np.sqrt(gain / previous) <= trusted:
+            theta[free] += step
+            return Maximum(theta, value + gain, _only(gradient, free), curvature, True, False)
         length = 1.0
         if reach is not None:
             whole = np.zeros_like(theta)

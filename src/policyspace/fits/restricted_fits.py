@@ -16,11 +16,14 @@ SLOW = 0.1
 NEARLY = 1e-3
 """A gain in log-likelihood so small that the step which promises it may be taken on trust."""
 
-TRUSTED = 5e-8
+TRUSTED = 5e-9
 """What such a step may leave undone, in log-likelihood."""
 
 ROUGHLY = 1e-3
 """A gain, as a sample promises it, after which all rows are asked."""
+
+SHORT = 0.005
+"""A way, in natural parameters of a typical row, on which the Hessian hardly changes."""
 
 MOST_ROUGH_STEPS = 6
 
@@ -43,9 +46,10 @@ class RestrictedBatch:
         fixed: np.ndarray,
         free: Sequence[np.ndarray],
         thresholds: np.ndarray | None = None,
+        trusted: float = TRUSTED,
         max_passes: int = 30,
     ) -> None:
-        self.anchor, self.fixed, self.free, self.thresholds = anchor, fixed, free, thresholds
+        self.anchor, self.fixed, self.free, self.thresholds, self.trusted = anchor, fixed, free, thresholds, trusted
         size = len(free)
         self.thetas = np.zeros((size, len(fixed)))
         self.values = np.full(size, -np.inf)
@@ -54,6 +58,7 @@ class RestrictedBatch:
         self.slack = np.zeros(size)  # how much more log-likelihood there may still be
         self._last_gain = np.full(size, np.inf)
         self._ratio = np.zeros(size)  # of the last gain to the one before
+        self._doubt = np.zeros(size)  # the share by which a preconditioner taken from elsewhere may be off
         self._preconditioners: dict[int, np.ndarray] = {}
         with single_threaded_blas():
             for first in range(0, size, WIDTH):
@@ -68,6 +73,9 @@ class RestrictedBatch:
             # The way there costs about as much as all later steps are measured by: λ/2.
             away = self.thetas[i] - self.anchor.theta
             self._last_gain[i] = max(0.5 * float(away @ self.anchor.curvature @ away), TOLERANCE)
+            turn = float(np.sqrt(2 * self._last_gain[i] / self.anchor.rows.total_weight))
+            if turn < SHORT and self.anchor.sample is not None:
+                self._preconditioners[i], self._doubt[i] = self.anchor.curvature, turn
         if self.anchor.sample is None:
             return
         best, proposals = np.full(len(self.free), np.inf), self.thetas.copy()
@@ -127,7 +135,7 @@ class RestrictedBatch:
         """The next step of some fits [·, d]; those that gain slowly get Hessians of all rows, in one more pass."""
         found = _in_parallel(self._step, which.tolist())
         steps, gains = np.array([step for step, _ in found]).reshape(len(which), -1), [gain for _, gain in found]
-        slow = np.flatnonzero((self._ratio[which] > SLOW) & (np.array(gains) > TRUSTED)).tolist()
+        slow = np.flatnonzero((self._ratio[which] > SLOW) & (np.array(gains) > self.trusted)).tolist()
         if slow and self.anchor.sample is not None:
             hessians = self.anchor.rows.hessians(self.thetas[which[slow]])
             for place, i, hessian in zip(slow, which[slow].tolist(), hessians, strict=True):
@@ -150,7 +158,7 @@ class RestrictedBatch:
 
     def _judge(self, i: int, step: np.ndarray, gain: float) -> None:
         """Whether a fit has converged, or its side is certain."""
-        trusted = gain <= NEARLY and gain * np.sqrt(self._ratio[i]) <= TRUSTED
+        trusted = gain <= NEARLY and gain * max(np.sqrt(self._ratio[i]), self._doubt[i]) <= self.trusted
         if trusted or gain <= max(TOLERANCE, 1e-15 * abs(self.values[i])):
             # The last step is taken on trust: what it gains is known to a small part of itself.
             self.thetas[i] += step

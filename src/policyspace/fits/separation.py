@@ -1,19 +1,26 @@
 """Separation: an agent so regular that the maximum-likelihood parameter lies at infinity."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from policyspace.fits.design import Design
+from policyspace.data.blocks import Block
+from policyspace.fits.design import Design, Standardisation
+from policyspace.fits.outstanding import Outstanding
 from policyspace.fits.softmax import SoftmaxRows
 
 MOST_CONSTRAINTS = 3000
 """Constraints a linear programme starts with; those that its answer violates join until none does."""
 
+STRICT = 1e-6
+"""A margin from which on a direction tells two actions apart."""
+
 PINNED = 1e-12
 """An eigenvalue, relative to the largest, from which on rows leave a direction no freedom."""
 
 
-def diverging_coordinates(rows: SoftmaxRows, free: np.ndarray) -> np.ndarray:
-    """The coordinates [d] along which log L grows for ever (Albert–Anderson; linear programme of Konis).
+def separating_directions(rows: SoftmaxRows, free: np.ndarray) -> np.ndarray:
+    """Directions [r, k+1, q] along which log L grows for ever (Albert–Anderson; linear programme of Konis).
 
     A direction D separates if (D_y − D_b)·φ_i ≥ 0 for every action y played in a row and every other b, with some
     strict. What one direction separates strictly is set aside, and the rest is asked again, until nothing more falls.
@@ -22,22 +29,49 @@ def diverging_coordinates(rows: SoftmaxRows, free: np.ndarray) -> np.ndarray:
     x = rows.standardised(slice(None))
     k = rows.statistic.size // x.shape[1]
     played = rows.action_weights(slice(None)) > 0
-    diverging = np.zeros((k, x.shape[1]), dtype=bool)
+    found: list[np.ndarray] = []
     basis = _not_pinned(x, played, free)
-    if not basis.shape[1]:
-        return diverging.ravel()
     other = played[:, :, None] & ~np.eye(k + 1, dtype=bool)
     pairs = np.argwhere(other & ~played[:, None, :])  # row, an action played in it, another that is not
     both = np.argwhere(other & played[:, None, :])
-    while len(pairs):
+    while len(pairs) and basis.shape[1]:
         direction = _separating_direction(x, k, pairs, both, basis)
-        margins = _margins(x, direction, pairs)
-        strict = margins > 1e-6
+        strict = _margins(x, direction, pairs) > STRICT
         if not strict.any():
             break
-        diverging |= _moving(rows.design, direction[:k])
+        found.append(direction)
         pairs = pairs[~strict]
-    return diverging.ravel() & free
+    return np.array(found).reshape(len(found), k + 1, x.shape[1])
+
+
+def moving_coordinates(design: Design, directions: np.ndarray) -> np.ndarray:
+    """The coordinates [d] that some separating directions move."""
+    moving = np.zeros((design.num_rows, directions.shape[2]), dtype=bool)
+    for direction in directions:
+        moving |= _moving(design, direction[:-1])
+    return moving.ravel()
+
+
+@dataclass(frozen=True)
+class ViolatingOf:
+    """The rows of a block that contradict directions, for `Rows.total`; what one separates strictly, the next may not."""
+
+    standardise: Standardisation
+    directions: np.ndarray  # [r, k+1, q]
+
+    def __call__(self, block: Block) -> tuple[Outstanding]:
+        """A row contradicts by the first direction that tells its action from another."""
+        x, codes = self.standardise(block.features), block.actions
+        open_ = np.arange(self.directions.shape[1]) != codes[:, None]
+        if block.weights is not None:
+            open_ &= block.weights[:, None] > 0
+        worst = np.zeros(len(x))
+        for direction in self.directions:
+            eta = x @ direction.T
+            margins = np.take_along_axis(eta, codes[:, None], axis=1) - eta
+            np.minimum(worst, np.where(open_, margins, 0.0).min(axis=1), out=worst)
+            open_ &= margins <= STRICT
+        return (Outstanding.of(block, -worst, STRICT),)
 
 
 def _moving(design: Design, direction: np.ndarray) -> np.ndarray:

@@ -116,16 +116,9 @@ class SoftmaxRows:
     """
 
     def __init__(
-        self,
-        design: Design,
-        rows: Rows,
-        total_weight: float,
-        num_actions: int,
-        statistic: np.ndarray | None = None,
-        known: ArrayRows | None = None,  # of rows that are not in memory, some that are
+        self, design: Design, rows: Rows, total_weight: float, num_actions: int, statistic: np.ndarray | None = None
     ) -> None:
         self.design, self.rows, self.total_weight, self._k = design, rows, total_weight, num_actions - 1
-        self.known = rows if isinstance(rows, ArrayRows) else known
         if statistic is None:
             (statistic,) = rows.total(Statistic(design.standardise, num_actions))
         self.statistic: np.ndarray = statistic
@@ -153,12 +146,10 @@ class SoftmaxRows:
 
     def sample(self, size: int, seed: int) -> "SoftmaxRows":
         """A fixed random sample of the rows in memory; sums over it are for the caller to scale up."""
-        assert self.known is not None
-        num_known = self.known.num_rows
-        size = min(size, num_known)
-        block = self.known.block(np.sort(np.random.default_rng(seed).choice(num_known, size, replace=False)))
-        total = float(size if block.weights is None else block.weights.sum())
+        chosen = np.sort(np.random.default_rng(seed).choice(len(self), size, replace=False))
+        block = self.arrays.block(chosen)
         rows = ArrayRows(block.features, block.actions, block.weights)
+        total = float(size if block.weights is None else block.weights.sum())
         return SoftmaxRows(self.design, rows, total, self._k + 1)
 
     def standardised(self, rows: slice) -> np.ndarray:
@@ -177,9 +168,8 @@ class SoftmaxRows:
 
     def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log L and its gradient at one θ; the Hessian, which is asked for next, comes from the same pass."""
-        partition, mean, curvature = self._curvatures(theta[None])
+        values, gradients, curvature = self.expand(theta[None])
         self._last = theta.copy(), curvature[0]
-        values, gradients = self._from_sums(theta[None], partition, mean)
         return float(values[0]), gradients[0]
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
@@ -192,6 +182,11 @@ class SoftmaxRows:
     def hessians(self, thetas: np.ndarray) -> np.ndarray:
         """The same at several θ [m, d, d], in one pass."""
         return self._curvatures(thetas)[2]
+
+    def expand(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """log L [m], its gradient [m, d] and −∇² log L [m, d, d] at θ [m, d], in one pass."""
+        partition, mean, curvature = self._curvatures(thetas)
+        return *self._from_sums(thetas, partition, mean), curvature
 
     def _curvatures(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         partition, mean, curvature = self.rows.total(Curvatures(self.design.standardise, self._columns(thetas)), BLOCK)

@@ -74,7 +74,8 @@ def _of_passes(data: Demonstrations, decider: SupportTest) -> dict[str, Any]:
     if data.whole is None:
         return {}
     sample = f"a sample of {data.num_pairs} of {data.num_logged} rows"
-    words = f"Read in {data.whole.rows.passes} passes over {data.num_logged} rows; "
+    passes = data.whole.rows.passes
+    words = f"Read in {passes} pass{'es' * (passes > 1)} over {data.num_logged} rows; "
     if decider.name in ("lean", "robust"):
         return {
             "reading": f"{words}the test and the model check looked at {sample}.",
@@ -191,6 +192,7 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
     said = space.describe()
     return (
         {name: said.get(name) for name in ("covariance", "intercept", "hidden")}
+        | ({"offset": list(space.offset)} if space.offset else {})
         | {
             "version": __version__,
             "policy": type(space).__name__,
@@ -202,7 +204,7 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
             "discrete": data.discrete,
             "reference_law": likelihood.law.name,
         }
-        | {name: data.metadata[name] for name in ("habit", "formula", "weights_are") if name in data.metadata}
+        | {name: data.metadata[name] for name in ("habit", "formula", "weights_are", "offset") if name in data.metadata}
     )
 
 

@@ -3,6 +3,9 @@
 import numpy as np
 from scipy.special import fdtrc, ndtr
 
+CHUNK = 1024
+"""Rows whose products are made at a time."""
+
 LAGS = 4
 """Distances between rows at which correlation is looked for."""
 
@@ -13,22 +16,33 @@ def smallest_p(targets: np.ndarray, base: np.ndarray, candidates: list[np.ndarra
     The variance is robust to a spread that depends on the state: rows of the score are squared, not their mean.
     """
     p_values = []
-    left = targets - base @ np.linalg.lstsq(base, targets, rcond=None)[0]
+    basis = _orthonormal(base)
+    left = targets - basis @ (basis.T @ targets)
     for columns in candidates:
-        own = columns - base @ np.linalg.lstsq(base, columns, rcond=None)[0]
+        own = columns - basis @ (basis.T @ columns)
         spread = own.std(axis=0)
         own = own[:, spread > 1e-6] / spread[spread > 1e-6]
         if own.shape[1] == 0 or len(own) <= base.shape[1] + 2 * own.shape[1]:
             continue
-        p_values += [score_p(own * column[:, None]) for column in left.T]
+        p_values += [score_p(own, column) for column in left.T]
     return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
 
 
-def score_p(scores: np.ndarray) -> float:
-    """Hotelling's test that the mean of the rows [n, m] is zero."""
-    n = len(scores)
-    total = scores.sum(axis=0)
-    gram = scores.T @ scores
+def _orthonormal(base: np.ndarray) -> np.ndarray:
+    """Orthonormal columns [n, r] that span those of a base [n, m]."""
+    factor = np.linalg.qr(base, mode="r")
+    _, singular, turned = np.linalg.svd(factor)
+    real = singular > 1e-10 * singular[0]
+    return base @ (turned[: len(singular)][real] / singular[real, None]).T
+
+
+def score_p(columns: np.ndarray, residuals: np.ndarray) -> float:
+    """Hotelling's test that the mean of the rows of columns [n, m] times residuals [n] is zero."""
+    n, width = columns.shape
+    total, gram = columns.T @ residuals, np.zeros((width, width))
+    for start in range(0, n, CHUNK):
+        scores = columns[start : start + CHUNK] * residuals[start : start + CHUNK, None]
+        gram += scores.T @ scores
     rank = int(np.linalg.matrix_rank(gram, hermitian=True))
     if n <= rank + 1 or not rank:
         return 1.0

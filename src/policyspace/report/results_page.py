@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,24 @@ MARKS = {
     "holds": ("good", "✓"),
     "holds partly": ("fair", "◐"),
     "does not hold": ("bad", "✗"),
+    "too few runs to say": ("plain", "…"),
     "our own": ("plain", "◇"),
+    "not run": ("plain", "–"),
 }
 """Colours, and what is shown beside the words, so that no verdict is said by colour alone."""
 
-PLURALS = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
-"""The verdicts on claims of the paper, as they are said of several."""
+PLURALS = {
+    "holds": "hold",
+    "holds partly": "hold partly",
+    "does not hold": "do not hold",
+    "too few runs to say": "have too few runs to say",
+    "not run": "were not run",
+}
+"""What is said of claims of the paper, and of several of them."""
+
+PROCEDURES = {"literal": "Literal", "ours": "Ours"}
+"""The columns beside the paper's own words."""
+SETTINGS = {"literal": "By the paper's own settings", "ours": "By our settings"}
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -35,17 +48,47 @@ class PageFiles:
     numbers: str
     figures: str
 
+    def figures_of(self, procedure: str) -> str:
+        """The folder of the figures of one column."""
+        return self.figures if procedure == "ours" else f"{self.figures}/{procedure}"
 
-def write_page(folder: Path, files: PageFiles, other: PageFiles, order: tuple[str, ...]) -> None:
-    """Make the page from numbers and figures; it links to the other one where that exists."""
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper or a question of ours, and the panels that speak about it, by whose settings they are."""
+
+    panels: dict[str, dict[str, Any]]
+
+    @property
+    def first(self) -> dict[str, Any]:
+        """The panel that says what is claimed: ours, if there is one."""
+        return self.panels.get("ours") or self.panels["literal"]
+
+    @property
+    def our_own(self) -> bool:
+        """Whether the paper does not say anything about it."""
+        return all(panel["verdict"] == "our own" for panel in self.panels.values())
+
+    def verdict(self, procedure: str) -> str:
+        """What a column says."""
+        return str(self.panels[procedure]["verdict"]) if procedure in self.panels else "not run"
+
+
+def claims_of(experiment: dict[str, Any]) -> list[Claim]:
+    """What an experiment is about, in the order of our panels; those of the paper's settings alone come last."""
+    found: dict[str, dict[str, Any]] = {}
+    for procedure in ("ours", "literal"):
+        for panel in experiment["columns"].get(procedure, {"panels": []})["panels"]:
+            found.setdefault(_name(panel), {})[procedure] = panel
+    return [Claim({name: own[name] for name in PROCEDURES if name in own}) for own in found.values()]
+
+
+def write_page(folder: Path, files: PageFiles, order: tuple[str, ...]) -> None:
+    """Make the page from numbers and figures."""
     results = json.loads((folder / files.numbers).read_text(encoding="utf-8"))
-    published = files.page != "index.html"
-    link = other.page if (folder / other.numbers).exists() else None
-    title = (
-        "The paper's experiments, by the paper's own settings" if published else "The paper's experiments, run again"
-    )
+    title = "The paper's experiments, run again"
     try:
-        body = list(_body(title, results, folder / files.figures, order, published, link))
+        body = list(_body(title, results, folder, files, order))
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         raise InputError(
             f"{folder / files.numbers}: is not a file of results ({error}): delete it; the records remake it in seconds."
@@ -53,44 +96,39 @@ def write_page(folder: Path, files: PageFiles, other: PageFiles, order: tuple[st
     page.write_page(folder / files.page, title, body)
 
 
-def _body(
-    title: str, results: dict[str, Any], figures: Path, order: tuple[str, ...], published: bool, link: str | None
-) -> Iterator[str]:
+def _body(title: str, results: dict[str, Any], folder: Path, files: PageFiles, order: tuple[str, ...]) -> Iterator[str]:
     experiments: dict[str, Any] = results["experiments"]
-    yield page.header(title, _lead(experiments, published), version=results["version"])
-    yield _other(link, published)
+    yield page.header(title, _lead(experiments), version=results["version"])
     yield from _banner(experiments, order)
     yield from _summary(experiments)
     yield from _how_to_read()
     for name, experiment in experiments.items():
-        yield from _experiment(name, experiment, figures)
+        yield from _experiment(name, experiment, folder, files)
     yield page.footer("Made by policyspace reproduce from its records: the same records give the same page.")
 
 
-def _lead(experiments: dict[str, Any], published: bool) -> str:
-    """What this page is, and how the claims of the paper fared, in a sentence each."""
-    panels = [panel for experiment in experiments.values() for panel in experiment["panels"]]
-    counts = {verdict: sum(panel["verdict"] == verdict for panel in panels) for verdict in PLURALS}
-    listed = ", ".join(f"{n}{NO_BREAK}{verdict if n == 1 else PLURALS[verdict]}" for verdict, n in counts.items() if n)
-    whose = "the paper's literal settings where ours differ" if published else "our default settings"
+def _lead(experiments: dict[str, Any]) -> str:
+    """What this page is, and how the claims of the paper fared by either settings, in a sentence each."""
+    claims = [claim for experiment in experiments.values() for claim in claims_of(experiment) if not claim.our_own]
+    told = []
+    for procedure, words in SETTINGS.items():
+        counts = Counter(claim.verdict(procedure) for claim in claims)
+        listed = ", ".join(f"{counts[v]}{NO_BREAK}{v if counts[v] == 1 else PLURALS[v]}" for v in PLURALS if counts[v])
+        told.append(f" {words}, of {len(claims)} claims {listed}." if listed else "")
     return (
-        "The claims of “Policy Space Identification in Configurable Environments”, beside what came out when the "
-        f"experiments were run again with {whose}." + (f" Of its claims, {listed}." if listed else "")
+        "The claims of “Policy Space Identification in Configurable Environments”, each beside what came out when its "
+        "experiment was run again: <em>literally</em>, by the settings that the paper states, and by <em>our</em> defaults."
+        + "".join(told)
     )
-
-
-def _other(link: str | None, published: bool) -> str:
-    if link is None:
-        return ""
-    words = "the same by our default settings" if published else "the same by the paper's literal settings"
-    return f'<p class="other"><a href="{link}">See {words}</a></p>'
 
 
 def _banner(experiments: dict[str, Any], order: tuple[str, ...]) -> Iterator[str]:
     """What a reader must know before believing a number: miniatures, other numbers of runs, what is not here yet."""
-    quick = [name for name, experiment in experiments.items() if experiment["quick"]]
+    quick = [name for name, experiment in experiments.items() if any(c["quick"] for c in _columns(experiment))]
     fewer = [
-        name for name, experiment in experiments.items() if experiment["runs"] is not None and not experiment["quick"]
+        name
+        for name, experiment in experiments.items()
+        if any(column["runs"] is not None and not column["quick"] for column in _columns(experiment))
     ]
     absent = [name for name in order if name not in experiments]
     notes = []
@@ -109,96 +147,126 @@ def _banner(experiments: dict[str, Any], order: tuple[str, ...]) -> Iterator[str
     yield from page.banner(notes)
 
 
+def _columns(experiment: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(experiment["columns"].values())
+
+
 def _summary(experiments: dict[str, Any]) -> Iterator[str]:
     """All claims with their verdicts, each a link to its panel."""
     yield '<nav aria-label="All claims"><h2 id="summary">In short</h2>'
-    yield f'<dl class="facts">{_facts(_together(list(experiments.values())))}</dl>'
+    yield from _facts(list(experiments.values()))
     yield '<div class="sideways"><table class="summary">'
-    yield '<thead><tr><th scope="col">What is looked at</th><th scope="col">Verdict</th></tr></thead>'
+    heads = "".join(f'<th scope="col">{words}</th>' for words in ("What the paper says", *PROCEDURES.values()))
+    yield f"<thead><tr>{heads}</tr></thead>"
     for name, experiment in experiments.items():
         link = f'<a href="#{escaped(name)}">{escaped(experiment["title"])}</a>'
-        yield f'<tbody><tr><th scope="rowgroup" colspan="2">{link}</th></tr>'
-        for panel in experiment["panels"]:
-            link = f'<a href="#{_anchor(panel)}">{escaped(panel["title"])}</a>'
-            yield f"<tr><td>{link}</td><td>{_badge(panel['verdict'])}</td></tr>"
+        yield f'<tbody><tr><th scope="rowgroup" colspan="{1 + len(PROCEDURES)}">{link}</th></tr>'
+        for claim in claims_of(experiment):
+            link = f'<a href="#{_anchor(claim.first)}">{escaped(claim.first["title"])}</a>'
+            cells = "".join(f"<td>{_shown(claim, procedure)}</td>" for procedure in PROCEDURES)
+            yield f"<tr><td>{link}</td>{cells}</tr>"
         yield "</tbody>"
     yield "</table></div></nav>"
 
 
+def _shown(claim: Claim, procedure: str) -> str:
+    """The verdict of a column; nothing where a question of ours was not asked."""
+    return "" if claim.our_own and procedure not in claim.panels else _badge(claim.verdict(procedure))
+
+
 def _how_to_read() -> Iterator[str]:
     meanings = {
-        "holds": "our numbers show what the paper says.",
+        "holds": "the numbers show all that the paper says, by the criteria beside them.",
         "holds partly": "they show it in part; the text says where not.",
-        "does not hold": "they contradict it, or show no sign of it.",
+        "does not hold": "they contradict it, and show no part of it.",
+        "too few runs to say": "no verdict could rest on so few.",
         "our own": "a question that the paper does not ask.",
+        "not run": "there are no records of it.",
     }
     yield '<section class="reading"><h2>How to read this</h2><dl>'
     for verdict, meaning in meanings.items():
         yield f"<div><dt>{_badge(verdict)}</dt><dd>{meaning}</dd></div>"
-    yield "</dl><p>Intervals are 95 % unless a table says otherwise. A <em>cell</em> is one run of one setting with its own"
-    yield "seed. <em>Computing</em> is the time of all cells one after the other on one core; <em>on the clock</em> is what"
-    yield "passed while they ran, several at once. The time of the authors' code is an estimate: the paper's number of runs"
-    yield "× the measured time of one.</p></section>"
+    yield "</dl><p><em>Literal</em> is what the paper's own settings give: its optimisers, its learning, its levels, its"
+    yield "number of runs; what it does not state is a guess, and named as one. <em>Ours</em> is what the defaults of"
+    yield "policyspace give. Every verdict is a function of the numbers by the criteria that stand below it. Intervals are"
+    yield "95 % unless a table says otherwise. A <em>cell</em> is one run of one setting with its own seed."
+    yield "<em>Computing</em> is the time of all cells one after the other on one core; <em>on the clock</em> is what passed"
+    yield "while they ran, several at once. What the authors' code would need is an estimate: single runs of it were timed"
+    yield "on one core and multiplied by the paper's number of runs; none was run whole.</p></section>"
 
 
-def _experiment(name: str, experiment: dict[str, Any], figures: Path) -> Iterator[str]:
-    small = ' <span class="small">miniature</span>' if experiment["quick"] else ""
-    yield f'<section class="experiment" id="{escaped(name)}"><h2>{escaped(experiment["title"])}{small}</h2>'
-    yield f'<dl class="facts">{_facts({**experiment, "whole": _whole(experiment)})}</dl>'
-    for panel in experiment["panels"]:
-        yield from _panel(panel, experiment["command"], figures)
+def _experiment(name: str, experiment: dict[str, Any], folder: Path, files: PageFiles) -> Iterator[str]:
+    small = any(column["quick"] for column in _columns(experiment))
+    mark = ' <span class="small">miniature</span>' if small else ""
+    yield f'<section class="experiment" id="{escaped(name)}"><h2>{escaped(experiment["title"])}{mark}</h2>'
+    yield from _facts([experiment])
+    for claim in claims_of(experiment):
+        yield from _claim(claim, experiment, folder, files)
     yield '<p class="back"><a href="#summary">All claims</a></p></section>'
-
-
-def _together(experiments: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all of them took."""
-
-    def total(name: str) -> float | None:
-        known = [experiment[name] for experiment in experiments]
-        return None if None in known else sum(known)
-
-    return {
-        "num_cells": total("num_cells"),
-        "seconds_of_computing": total("seconds_of_computing"),
-        "seconds_on_the_clock": total("seconds_on_the_clock"),
-        "authors_hours": sum(experiment["authors_hours"] or 0 for experiment in experiments),
-        "whole": all(_whole(experiment) for experiment in experiments),
-        "versions": [],
-    }
 
 
 def _whole(experiment: dict[str, Any]) -> bool:
     """Whether it has as many runs as the paper, which the estimate for the authors' code is for."""
-    return not experiment["quick"] and experiment["runs"] is None
+    return all(not column["quick"] and column["runs"] is None for column in _columns(experiment))
 
 
-def _facts(experiment: dict[str, Any]) -> str:
-    """Runs, times and versions, as far as they are known."""
-    clock, hours = experiment["seconds_on_the_clock"], experiment["authors_hours"]
-    facts = {
-        "Cells": f"{experiment['num_cells']:,}".replace(",", NO_BREAK),
-        "Computing": duration(experiment["seconds_of_computing"]),
-        "On the clock": None if clock is None else duration(clock),
-        "Authors' code, estimate": f"≈ {duration(3600 * hours)}" if hours and experiment["whole"] else None,
-        "Version": ", ".join(experiment["versions"]),
-    }
-    return "".join(f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in facts.items() if v)
+def _facts(experiments: list[dict[str, Any]]) -> Iterator[str]:
+    """Cells, times and versions of each column, as far as they are known, and what the authors' code would need."""
+    facts = {}
+    for procedure, words in PROCEDURES.items():
+        found = [e["columns"][procedure] for e in experiments if procedure in e["columns"]]
+        facts[words] = spent(found) if found else "not run"
+    hours = sum(experiment["authors_hours"] or 0 for experiment in experiments)
+    if hours and all(map(_whole, experiments)):
+        how = experiments[0]["authors_measured"] if len(experiments) == 1 else None
+        facts["Authors' code, estimate"] = f"≈ {duration(3600 * hours)}" + (f": {how}" if how else "")
+    versions = sorted({v for e in experiments for column in _columns(e) for v in column["versions"]})
+    if len(experiments) == 1:
+        facts["Version"] = ", ".join(versions)
+    inside = "".join(f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in facts.items())
+    yield f'<dl class="facts">{inside}</dl>'
 
 
-def _panel(panel: dict[str, Any], command: str, figures: Path) -> Iterator[str]:
-    anchor = _anchor(panel)
+def spent(columns: list[dict[str, Any]]) -> str:
+    """What cells of one column took."""
+    clocks = [column["seconds_on_the_clock"] for column in columns]
+    cells = f"{sum(column['num_cells'] for column in columns):,}".replace(",", NO_BREAK)
+    computing = duration(sum(column["seconds_of_computing"] for column in columns))
+    clock = "" if None in clocks else f", {duration(sum(clocks))} on the clock"
+    return f"{cells} cells, {computing} of computing{clock}"
+
+
+def _claim(claim: Claim, experiment: dict[str, Any], folder: Path, files: PageFiles) -> Iterator[str]:
+    """The paper's words, what each column says to them and by which criteria, then figures and numbers."""
+    anchor, first = _anchor(claim.first), claim.first
     yield f'<article class="panel" id="{anchor}" aria-labelledby="{anchor}-title">'
-    yield f'<h3 id="{anchor}-title">{escaped(panel["title"])}</h3>'
-    asked = "Question" if panel["verdict"] == "our own" else "The paper"
-    yield f'<p class="claim"><span class="label">{asked}</span> {escaped(panel["claim"])}</p>'
-    yield f'<p class="finding">{_badge(panel["verdict"])} {escaped(panel["why"])}</p>'
+    yield f'<h3 id="{anchor}-title">{escaped(first["title"])}</h3><dl class="settings">'
+    yield f"<div><dt>{'Question' if claim.our_own else 'The paper'}</dt><dd>{escaped(first['claim'])}</dd></div>"
+    for procedure, words in PROCEDURES.items():
+        if badge := _shown(claim, procedure):
+            why = escaped(claim.panels[procedure]["why"]) if procedure in claim.panels else ""
+            yield f"<div><dt>{words}</dt><dd>{badge} {why}</dd></div>"
+    if first["criteria"]:
+        yield f"<div><dt>Judged by</dt><dd>{escaped(first['criteria'])}</dd></div>"
+    yield "</dl>"
+    for procedure, panel in claim.panels.items():
+        yield from _numbers(panel, procedure, folder / files.figures_of(procedure), several=len(claim.panels) > 1)
+    commands = dict.fromkeys(experiment["columns"][procedure]["command"] for procedure in claim.panels)
+    shown = ", ".join(f"<code>{escaped(command)}</code>" for command in commands)
+    yield f'<p class="command"><span class="label">Remake it</span> {shown}</p></article>'
+
+
+def _numbers(panel: dict[str, Any], procedure: str, figures: Path, several: bool) -> Iterator[str]:
+    """The figure and the table of one column."""
+    title = f"{panel['title']}, {SETTINGS[procedure].lower()}" if several else panel["title"]
+    if several:
+        yield f"<h4>{SETTINGS[procedure]}</h4>"
     if panel["figure"]:
         name = _name(panel)
-        drawn = inline_svg((figures / f"{name}.svg").read_text("utf-8"), name, panel["title"])
-        yield page.framed(drawn, panel["title"])
+        drawn = inline_svg((figures / f"{name}.svg").read_text("utf-8"), f"{procedure}-{name}", title)
+        yield page.framed(drawn, title)
     if panel["rows"]:
-        yield page.table(Table(panel["columns"], panel["rows"]), f"{panel['title']}: the numbers")
-    yield f'<p class="command"><span class="label">Remake it</span> <code>{escaped(command)}</code></p></article>'
+        yield page.table(Table(panel["columns"], panel["rows"]), f"{title}: the numbers")
 
 
 def _anchor(panel: dict[str, Any]) -> str:

@@ -94,23 +94,24 @@ def learn(
     start: np.ndarray | None = None,
     stop: Stop | None = None,
     progress: Progress | None = None,
+    decay: float | None = None,
 ) -> Agent:
     """An agent that climbs J_ω(θ) inside Θ_{I*}: θ ← θ + Adam(∇̂J), for `num_steps` or until `stop` says so.
 
     What is not given is the world's: its policy space, the controls and the configuration of its defaults. If nothing is
     said about the learning, agents of the worlds in `WELL` learn as that says, others by G(PO)MDP with the settings of
     `LEARNING`, from the world's own first weights if it has such. All of which anything is said learn by G(PO)MDP. `start`
-    is a θ to go on from. Calls that share world and space objects share the compiled code, whatever the controls, the
-    configuration and the numbers.
+    is a θ to go on from, `decay` what is left of the rate at the end. Calls that share world and space objects share the
+    compiled code, whatever the controls, the configuration and the numbers.
     """
     space = world.policy_space() if space is None else space
     owned = [world.true_controls if controls is None else controls]
     omega = [world.default_configuration() if configuration is None else configuration]
-    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop)):
+    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop, decay)):
         if _in_own_space(world, space):
             return _learn_well(world, space, owned[0], omega[0], key)
         start = world.first_weights(space, world.check_configuration(omega[0]))
-    settings = _settings(world, num_steps, num_episodes, learning_rate)
+    settings = _settings(world, num_steps, num_episodes, learning_rate, decay)
     return _learn(world, space, owned, omega, [key], settings, start, stop, progress, one=True)[0]
 
 
@@ -297,14 +298,20 @@ def _starts(space: PolicySpace, settings: Learning, start: np.ndarray | None, ke
     return np.broadcast_to(given, shape)
 
 
-def _settings(world: ConfMDP, num_steps: int | None, num_episodes: int | None, learning_rate: float | None) -> Learning:
+def _settings(
+    world: ConfMDP,
+    num_steps: int | None,
+    num_episodes: int | None,
+    learning_rate: float | None,
+    decay: float | None = None,
+) -> Learning:
     usual = LEARNING.get(world.name, OTHER_WORLDS)
     settings = Learning(
         usual.num_steps if num_steps is None else num_steps,
         usual.num_episodes if num_episodes is None else num_episodes,
         usual.learning_rate if learning_rate is None else learning_rate,
         usual.start,
-        usual.decay,
+        usual.decay if decay is None else decay,
     )
     if settings.num_steps < 0 or settings.num_episodes < 1 or not 0 < settings.learning_rate < np.inf:
         raise InputError(

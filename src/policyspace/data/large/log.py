@@ -9,7 +9,7 @@ import numpy as np
 from policyspace.data.blocks import LONGEST, Block, Rows
 from policyspace.data.column_choice import Columns
 from policyspace.data.demonstrations import Demonstrations
-from policyspace.data.joint_moments import BLOCK, Moments, MomentsOf, shift_near
+from policyspace.data.joint_moments import Moments, MomentsOf, shift_near
 from policyspace.data.large.backend import Backend, backend_of
 from policyspace.data.large.layout import Layout
 from policyspace.data.large.parts import DataSet, Part, located
@@ -97,16 +97,25 @@ def open_log(
     path = stored.parts[0].file.path
     with located(path):
         reading = Reading.of(stored, columns, discrete)
-        layout = reading.layout
-        also = None
-        if not layout.coded:  # the features are known before the first pass
-            block = next(layout.take(reading.head.select(layout.columns)).blocks(reading.head.num_rows))
-            also = MomentsOf(shift_near(block.features, block.actions))
+        layout, guess = reading.layout, reading.guess(reference)
+        also = None if guess is None else _moments_near(guess, reading)
     workers = backend_of(backend)
-    scan = Scan(layout, SEED, share_of_stretches(stored.num_rows), layout.discrete, also, BLOCK)
+    share = share_of_stretches(stored.num_rows)
+    scan = Scan(layout, SEED, share, layout.discrete, None if guess is None else guess.layout, also)
     facts: Facts = workers.reduce(scan, reading.parts, Facts.__add__, "reading what is in the files")
+    total = facts.num_rows + facts.dropped
+    dropped = f"rows dropped for missing values: {facts.dropped} of {total}." if facts.dropped else ""
     with located(path):
-        return _sample(reading, facts, reading.named(facts, reference), workers)
+        named = reading.named(facts.values, reference, dropped)
+        foreseen = guess is not None and guess.layout.vocabulary == named.layout.vocabulary
+        return _sample(reading, facts if foreseen else replace(facts, sums=None), named, workers)
+
+
+def _moments_near(guess: Named, reading: Reading) -> MomentsOf:
+    """What makes the moments of a block, which needs some point in the middle of the rows."""
+    block = next(guess.layout.take(reading.head.select(guess.layout.columns)).blocks(reading.head.num_rows))
+    num_labels = len(guess.action_names) if guess.layout.discrete else None
+    return MomentsOf(shift_near(block.features, block.actions, num_labels), num_labels)
 
 
 def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend) -> Demonstrations:
@@ -115,6 +124,9 @@ def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend) -> D
     if layout.weights is not None and not positive:
         raise InputError("at least one weight must be positive, found only zeros.")
     if layout.discrete:
+        for label in facts.values[layout.actions[0]] if layout.weights is not None else ():
+            if not facts.weight_of_label[label] > 0:
+                raise InputError(f"the action '{label}' is that of rows of weight 0 alone: drop these rows.")
         counts = named.by_label(facts.values[layout.actions[0]])
         label_weights = counts if layout.weights is None else named.by_label(facts.weight_of_label)
     strata = None if facts.strata is None else named.demonstrations(facts.strata.table, counts)
@@ -122,7 +134,7 @@ def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend) -> D
         PartRows(reading.parts, layout, workers, facts.num_rows), strata, label_weights,
         facts.num_rows if layout.weights is None or broken else round(total),
         None if layout.episodes is None else len(facts.clusters[layout.episodes]),
-        None if facts.sums is None else facts.sums[0],
+        facts.sums[0] if facts.sums else None,
     )  # fmt: skip
     stretches = facts.stretches.table
     if not named.chooses(stretches):

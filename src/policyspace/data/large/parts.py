@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from policyspace.data.columns import Table
 from policyspace.data.input_files import open_file
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 TEXT_BLOCK = 4 << 20
 """Bytes of text that are read at once; no line is longer."""
+
+
+BUFFER = 1 << 16
+"""Bytes of a column that are read at once."""
+
+PIECE = 1 << 17
+"""Rows of a row group that are unpacked at once."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Part:
         if self.file.suffix not in PARQUET:
             return next(self.tables(columns))[1].slice(0, most)
         keys = dict(self.keys)
-        with located(self.file.path), translated("a readable Parquet file"), open_file(self.file.path)[0] as file:
+        with located(self.file.path), translated("a readable Parquet file"), _bytes_of(self.file) as file:
             own = [name for name in columns if name not in keys]
             batch = next(_parquet(file).iter_batches(most, [self.piece], own, use_threads=False))
         return _with_keys(pyarrow.Table.from_batches([batch]), keys, columns)
@@ -70,18 +77,16 @@ class Part:
         if self.file.suffix in SEPARATORS:
             yield from _text_tables(self, columns)
             return
-        file, size = open_file(self.file.path)
-        with file:
+        with _bytes_of(self.file) as file:
             if self.file.suffix in PARQUET:
                 stored = _parquet(file)
-                rows = stored.metadata.row_group(self.piece).num_rows
-                check_unpacked(8 * rows * max(len(columns), 1), size)
-                yield stored.read_row_group(self.piece, columns=columns, use_threads=False)
+                for batch in stored.iter_batches(PIECE, [self.piece], columns, use_threads=False):
+                    yield pyarrow.Table.from_batches([batch])
                 return
             opened = _arrow(file)
             pieces = [opened.get_batch(self.piece)] if self.piece is not None else opened
             for batch in pieces:
-                check_unpacked(batch.nbytes, size)
+                check_unpacked(batch.nbytes, self.file.size)
                 yield _plain_text(pyarrow.Table.from_batches([batch]).select(columns))
 
 
@@ -177,8 +182,7 @@ def _opened(file: DataFile, like: Opened | None) -> Opened:
     """What a file says before its rows are read."""
     if file.suffix in SEPARATORS:
         return _opened_text(file, like)
-    opened, _ = open_file(file.path)
-    with opened:
+    with _bytes_of(file) as opened:
         if file.suffix in PARQUET:
             stored = _parquet(opened)
             schema, meta = stored.schema_arrow, stored.metadata
@@ -192,14 +196,22 @@ def _opened(file: DataFile, like: Opened | None) -> Opened:
     return Opened(schema, rows, None if header is None else Roles.from_json(header.decode()))
 
 
-def _parquet(file: BinaryIO) -> Any:
+def _bytes_of(file: DataFile) -> Any:
+    """The bytes of a regular file; a pipe or a device is refused."""
+    import pyarrow
+
+    open_file(file.path)[0].close()
+    return pyarrow.OSFile(file.path)
+
+
+def _parquet(file: Any) -> Any:
     import pyarrow.parquet
 
-    # By default the whole file is held in memory.
-    return pyarrow.parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+    # By default the whole file is held in memory, and without a buffer all columns of a row group.
+    return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
 
 
-def _arrow(file: BinaryIO) -> Any:
+def _arrow(file: Any) -> Any:
     import pyarrow.ipc
 
     by_place = file.read(6) == b"ARROW1"
@@ -303,8 +315,7 @@ def _text_options(file: DataFile, names: list[str], types: "dict[str, pyarrow.Da
 def _text_stream(file: DataFile) -> Any:
     import pyarrow
 
-    open_file(file.path)[0].close()  # a pipe or a device is refused
-    return pyarrow.input_stream(file.path, compression="gzip" if file.suffix.endswith(".gz") else None)
+    return pyarrow.input_stream(_bytes_of(file), compression="gzip" if file.suffix.endswith(".gz") else None)
 
 
 # -- columns that folders say ------------------------------------------------------------------------------------------

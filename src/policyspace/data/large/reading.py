@@ -1,6 +1,7 @@
 """How a data set is read: what its columns are by its first rows, and what their values stand for once all are seen."""
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +13,6 @@ from policyspace.data.columns import Table
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.large.layout import Layout, column_numbers
 from policyspace.data.large.parts import DataSet, Part
-from policyspace.data.large.scan import Facts
 from policyspace.data.roles import Roles, codes_of, is_as_written, with_roles
 from policyspace.errors import InputError
 
@@ -74,26 +74,36 @@ class Reading:
         categorical = tuple(listed(columns.categorical))
         return cls(parts, stored.schema, layout, categorical, labels, roles, told, head)
 
-    def named(self, facts: Facts, reference: Any = None) -> "Named":
-        """The same with places for all values that there are, and names for what is made of them."""
+    def named(self, values: Mapping[str, Collection[Any]], reference: Any = None, dropped: str = "") -> "Named":
+        """The same with places for all these values, and names for what is made of them."""
         words, names, blocks = {}, list[str](), dict[str, tuple[str, ...]]()
         for name in self.layout.features:
             if name in self.layout.categories:
-                words[name], blocks[name] = self._levels(name, list(facts.values[name]))
+                words[name], blocks[name] = self._levels(name, list(values[name]))
             names += blocks.get(name, (name,))
         action_names = self.layout.actions
         if self.layout.discrete:
-            words[action_names[0]], action_names = self._labels(facts, reference)
+            words[action_names[0]], action_names = self._labels(list(values[action_names[0]]), reference)
         elif reference is not None:
             raise InputError(
                 f"only discrete actions have a reference, found continuous ones: drop the reference '{reference}'."
             )
         if self.roles is not None:
             blocks = self.roles.blocks_among(names) | blocks
-        total = facts.num_rows + facts.dropped
-        dropped = [f"rows dropped for missing values: {facts.dropped} of {total}."] if facts.dropped else []
-        metadata = self.metadata | {"warnings": [*dropped, *self.metadata["warnings"]]}
+        metadata = self.metadata | {"warnings": [*([dropped] if dropped else []), *self.metadata["warnings"]]}
         return Named(replace(self.layout, vocabulary=words), tuple(names), tuple(action_names), blocks, metadata)
+
+    def guess(self, reference: Any) -> "Named | None":
+        """What the first rows alone would say, if they say enough."""
+        taken = self.layout.take(self.head.select(self.layout.columns))
+        values = {}
+        for name in self.layout.coded:
+            codes, found = taken.arrays[name]
+            values[name] = [found[code] for code in np.unique(codes).tolist()]
+        try:
+            return self.named(values, reference) if len(taken) else None
+        except InputError:
+            return None
 
     def _distinct(self, name: str, values: list[Any]) -> Table:
         """A table of these values as the column holds them."""
@@ -111,13 +121,9 @@ class Reading:
         places = np.where(marks.any(axis=1), marks.argmax(axis=1), marks.shape[1])
         return dict(zip(values, places.tolist(), strict=False)), names
 
-    def _labels(self, facts: Facts, reference: Any) -> tuple[dict[Any, int], tuple[str, ...]]:
+    def _labels(self, values: list[Any], reference: Any) -> tuple[dict[Any, int], tuple[str, ...]]:
         """The code of each label, and the labels in the order of their codes."""
         action = self.layout.actions[0]
-        values = list(facts.values[action])
-        for label in values if self.layout.weights is not None else ():
-            if not facts.weight_of_label[label] > 0:
-                raise InputError(f"the action '{label}' is that of rows of weight 0 alone: drop these rows.")
         table, state = self._distinct(action, values), np.zeros((len(values), 1))
         if self.labels is not None:
             assert self.labels.action_names is not None

@@ -1,7 +1,8 @@
 """Samples that a pass over a log takes with it: whole stretches of rows, and rows of every action."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -64,32 +65,42 @@ class Stretches:
 
 @dataclass(frozen=True)
 class Strata:
-    """For each action the rows whose random numbers are smallest, so that rare actions are all there."""
+    """For each action the rows whose random numbers are smallest, so that rare actions are all there.
+
+    `below` says, for each action of which enough rows are kept, from which number on all others are dropped.
+    """
 
     table: "pyarrow.Table"
     action: str
-    keys: np.ndarray
+    numbers: np.ndarray  # in [0, 1), one a row
+    below: Mapping[Any, float]
 
     @classmethod
-    def of(cls, table: "pyarrow.Table", action: str, keys: np.ndarray) -> Self:
+    def of(cls, table: "pyarrow.Table", action: str, numbers: np.ndarray, below: Mapping[Any, float]) -> Self:
         """Those that are kept of these rows."""
         codes, values = encoded(table.column(action))
-        counts = np.bincount(codes, minlength=len(values))
-        most = min(MOST_OF_AN_ACTION, MOST_IN_ALL // max(1, int((counts > 0).sum())))
-        if (counts <= most).all():
-            return cls(table, action, keys)
-        kept = np.ones(len(codes), dtype=bool)
+        kept = numbers < np.array([below.get(value, 1.0) for value in values])[codes]
+        counts = np.bincount(codes[kept], minlength=len(values))
+        most = min(MOST_OF_AN_ACTION, MOST_IN_ALL // max(1, len(below.keys() | set(values))))
+        known = dict(below)
         for code in np.flatnonzero(counts > most).tolist():
-            rows = np.flatnonzero(codes == code)
-            kept[rows[np.argpartition(keys[rows], most)[most:]]] = False
-        table, keys = _some(table, keys, np.flatnonzero(kept))
-        return cls(table, action, keys)
+            rows = np.flatnonzero(kept & (codes == code))
+            order = np.argpartition(numbers[rows], most)
+            known[values[code]] = float(numbers[rows[order[most]]])
+            kept[rows[order[most:]]] = False
+        if not kept.all():
+            table, numbers = _some(table, numbers, np.flatnonzero(kept))
+        return cls(table, action, numbers, known)
 
     def __add__(self, other: "Strata") -> "Strata":
         import pyarrow
 
         table = pyarrow.concat_tables([self.table, other.table])
-        return Strata.of(table, self.action, np.concatenate([self.keys, other.keys]))
+        below = {
+            value: min(self.below.get(value, 1.0), other.below.get(value, 1.0))
+            for value in self.below.keys() | other.below.keys()
+        }
+        return Strata.of(table, self.action, np.concatenate([self.numbers, other.numbers]), below)
 
 
 def _some(table: "pyarrow.Table", numbers: np.ndarray, rows: np.ndarray) -> "tuple[pyarrow.Table, np.ndarray]":

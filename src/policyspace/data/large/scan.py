@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from policyspace.data.blocks import Block
 from policyspace.data.columns import MAX_LEVELS
+from policyspace.data.joint_moments import BLOCK
 from policyspace.data.large.layout import Layout, Taken, column_numbers
 from policyspace.data.large.parts import Part, located
 from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, scattered
@@ -31,7 +32,7 @@ class Facts:
     clusters: dict[str, np.ndarray]  # of episodes and subjects, a number for each
     stretches: Stretches
     strata: Strata | None
-    sums: tuple[Any, ...] | None  # of whatever else was to be added up
+    sums: tuple[Any, ...] | None  # of whatever else was to be added up; None where a value was not foreseen
     most_values: dict[str, int]  # that each coded column may have
 
     def __add__(self, other: "Facts") -> "Facts":
@@ -51,27 +52,30 @@ class Facts:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a task of the first pass does with its part; `also` is a function of blocks whose sum is wanted, too."""
+    """What a task of the first pass does with its part; `also` is a function of blocks whose sum is wanted, too.
+
+    `guess` is the layout with the values of its columns as far as the first rows show them.
+    """
 
     layout: Layout
     seed: int
     share: float  # of stretches that are candidates at all
     stratified: bool
+    guess: Layout | None = None
     also: Callable[[Block], tuple[Any, ...]] | None = None
-    size: int = 16384
 
     def __call__(self, part: Part) -> Facts:
         """What there is to know about it."""
-        total = None
+        total: Facts | None = None
         for start, taken in self.layout.tables(part, self.layout.all_columns):
             with located(part.file.path):
-                facts = self._facts(part, start, taken)
+                facts = self._facts(part, start, taken, total)
             total = facts if total is None else total + facts
         if total is None:
             raise InputError(f"{part.file.path}: a table needs at least one row, found none: leave the file out.")
         return total
 
-    def _facts(self, part: Part, start: int, taken: Taken) -> Facts:
+    def _facts(self, part: Part, start: int, taken: Taken, before: Facts | None) -> Facts:
         layout = self.layout
         most = {name: MAX_LEVELS if name in layout.categories else MOST_LABELS for name in layout.coded}
         values = {name: _counted(name, taken.arrays[name], most[name]) for name in layout.coded}
@@ -83,18 +87,25 @@ class Scan:
         }
         strata = None
         if self.stratified:
-            generator = np.random.Generator(np.random.PCG64([self.seed, part.number, start]))
-            strata = Strata.of(taken.table, layout.actions[0], generator.random(len(taken)))
+            drawn = np.random.Generator(np.random.PCG64([self.seed, part.number, start])).random(len(taken))
+            below = {} if before is None or before.strata is None else before.strata.below
+            strata = Strata.of(taken.table, layout.actions[0], drawn, below)
         return Facts(
             len(taken), taken.dropped, values, weights, of_label, {n: np.unique(found) for n, found in clusters.items()},
-            self._stretches(part, start, taken, clusters), strata, self._sums(taken), most,
+            self._stretches(part, start, taken, clusters, before), strata, self._sums(taken), most,
         )  # fmt: skip
 
     def _sums(self, taken: Taken) -> tuple[Any, ...] | None:
-        sums = None
-        if self.also is not None:
-            for block in taken.blocks(self.size):
-                sums = _plus(sums, self.also(block))
+        """None where the guess was wrong, and nothing where there are no rows."""
+        if self.also is None or self.guess is None:
+            return None
+        known = self.guess.vocabulary
+        if any(value not in known[name] for name in self.guess.coded for value in taken.arrays[name][1]):
+            return None
+        sums: tuple[Any, ...] = ()
+        for block in replace(taken, layout=self.guess).blocks(BLOCK):
+            own = self.also(block)
+            sums = tuple(a + b for a, b in zip(sums, own, strict=True)) if sums else own
         return sums
 
     def _weights(self, taken: Taken, start: int) -> tuple[np.ndarray, Counter[Any]]:
@@ -117,12 +128,15 @@ class Scan:
             [weights.sum(dtype=np.float64), (weights > 0).sum(), (~whole).sum()], dtype=np.float64
         ), of_label
 
-    def _stretches(self, part: Part, start: int, taken: Taken, clusters: dict[str, np.ndarray]) -> Stretches:
+    def _stretches(
+        self, part: Part, start: int, taken: Taken, clusters: dict[str, np.ndarray], before: Facts | None
+    ) -> Stretches:
         """Whole subjects or episodes where they are named, else neighbouring rows."""
         layout = self.layout
         if clusters:
             numbers = scattered(clusters[layout.subjects or layout.episodes or ""], self.seed)
-            return Stretches.of(taken.table, numbers, MOST_STRETCHED)
+            below = 2**64 if before is None else before.stretches.below
+            return Stretches.of(taken.table, numbers, MOST_STRETCHED, below)
         own = np.arange(-(-len(taken) // STRETCH), dtype=np.uint64) + np.uint64(start // STRETCH)
         numbers = scattered(own + np.uint64(part.number << 40), self.seed)
         chosen = np.flatnonzero(numbers <= np.uint64(int(self.share * (2**64 - 1025))))
@@ -138,7 +152,9 @@ def share_of_stretches(num_rows: int | None) -> float:
 
 def _plus(first: tuple[Any, ...] | None, second: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     if first is None or second is None:
-        return first if second is None else second
+        return None
+    if not first or not second:
+        return first or second
     return tuple(a + b for a, b in zip(first, second, strict=True))
 
 

@@ -1,0 +1,70 @@
+"""`gridworld-weights`: the discrete grid world with each scalar weight tested alone, as Rule 2 is written (Figure 1)."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from policyspace.experiments.configured_run import designed, error_rates, observer, printed, world_and_space
+from policyspace.experiments.configuring_gridworld import SETTINGS
+from policyspace.experiments.configuring_panels import by_episodes
+from policyspace.experiments.literal import procedures
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.records import Cell, Record
+from policyspace.policies import PolicySpace
+from policyspace.policies.jax_setup import jax
+from policyspace.worlds.agents import learn
+from policyspace.worlds.confmdp import Configuration, Key
+
+TITLE = "Discrete grid world, weight by weight"
+RUNS = 15
+EPISODES = (10, 100, 1000)
+STILL = {"design": "none", "design_options": {}, "num_attempts": 0}
+CONFIGURED = {"design": "paper", "design_options": {**SETTINGS.paper, "joint": True}, "num_attempts": 3}
+"""All undecided weights are asked for together, three times: Algorithm 4 would make up to 144 rounds a run."""
+
+
+def cells(scale: Scale) -> list[Cell]:
+    """The agents of `gridworld`; by the paper's procedure without configuration, by ours with and without."""
+    stated = SETTINGS.stated
+    literal = {"learning": stated.learning, "adam": stated.adam, **STILL, "design_options": stated.objective}
+    ways = {"literal": (literal,), "ours": (STILL, CONFIGURED)}
+    return [
+        Cell(
+            "gridworld-weights",
+            {"procedure": procedure, "significance": stated.significance.value, "num_episodes": n, "seed": seed, **way},
+        )
+        for procedure in procedures(scale)
+        for n in (SETTINGS.quick_episodes if scale.quick else EPISODES)
+        for way in ways[procedure]
+        for seed in range(scale.num_runs(RUNS, 1))
+    ]
+
+
+@lru_cache
+def _weights() -> PolicySpace:
+    """The space whose units are single weights: 48 of them, and the constants."""
+    return world_and_space("gridworld")[0].policy_space(groups="parameter")
+
+
+def run(setting: dict[str, Any]) -> dict[str, Any]:
+    """One agent, whose weights of a feature that it owns are all controlled; α̂ and β̂ over single weights."""
+    world, space = world_and_space("gridworld")
+    weights = _weights()
+    controls, start, rounds_key = jax.random.split(jax.random.key(setting["seed"]), 3)
+    owned = world.random_controls(controls)
+
+    def learned(truth: frozenset[str], configuration: Configuration, key: Key) -> np.ndarray:
+        return learn(world, space, truth, configuration, key, **setting.get("learning", {})).theta
+
+    observe = observer(world, space, owned, learned)
+    made = printed if setting["procedure"] == "literal" else designed
+    rounds = made(setting, world, weights, observe, rounds_key, world.random_configuration(start))
+    names = tuple(weights.groups[g].name for g in weights.tested)
+    truth = frozenset(name for name in names if name.partition("[")[0] in owned)
+    return {"num_rounds": len(rounds), **error_rates(truth, set(rounds[-1].selected), names)}
+
+
+def analyse(records: list[Record]) -> list[Panel]:
+    """The paper's figure, by single weights."""
+    return [by_episodes("gridworld-weights", TITLE, records)] if records else []

@@ -1,0 +1,168 @@
+"""`minigolf-training`: where an agent's best putter lies after ever more steps of learning, and why the paper's is at 11.5.
+
+An agent that has not learned to dose its strokes does best with a putter that hides it: under-training moves ω*.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from policyspace.experiments.frames import groups, means, tidy
+from policyspace.experiments.minigolf_learning import OURS, golf, mean_return
+from policyspace.experiments.panel import Panel, Scale
+from policyspace.experiments.records import Cell, Record
+from policyspace.policies.jax_setup import jax
+from policyspace.report.estimates import Mean
+from policyspace.report.plots import draw_lines, legend, logarithmic
+from policyspace.report.style import BLUE, DASHED, INK, RED, bare, new_figure
+from policyspace.worlds.agents import learn
+from policyspace.worlds.minigolf import AGENT_A2, Minigolf
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Minigolf: the best putter of agents that have not finished learning"
+RUNS = 10
+STEPS = (100, 300, 1000, 3000, 10_000)
+"""The paper states 100; agents go on learning beyond 3000."""
+LENGTHS = (2.0, 3.0, 4.0, 5.0, 6.5, 8.0, 10.0, 11.5, 13.0, 15.0)
+FEW_LENGTHS = (3.0, 5.0, 11.5)
+NUM_EPISODES, RATE = 100, 0.001
+"""Of a step of learning: the paper's number, and a rate that its authors' code uses and the paper does not state."""
+MEASURED = 10_000
+"""Episodes that tell what a policy returns."""
+
+AGENTS = {"A1": frozenset(Minigolf.feature_names), "A2": AGENT_A2}
+NAMES = {"A1": "A₁, sees distance and friction", "A2": "A₂, sees distance alone"}
+COLOURS = {"A1": BLUE, "A2": RED}
+PAPER = {"A1": 5.0, "A2": 11.5}
+"""The best putter lengths that the paper states."""
+
+
+def cells(scale: Scale) -> list[Cell]:
+    """One agent, number of steps and seed a cell: a whole curve over putters."""
+    return [
+        Cell(
+            "minigolf-training",
+            {
+                "agent": agent,
+                "num_steps": steps,
+                "putter_lengths": list(FEW_LENGTHS if scale.quick else LENGTHS),
+                "num_episodes": NUM_EPISODES,
+                "learning_rate": RATE,
+                "seed": seed,
+            },
+        )
+        for steps in (STEPS[:2] if scale.quick else STEPS)
+        for agent in AGENTS
+        for seed in range(scale.num_runs(RUNS, 2))
+    ]
+
+
+def run(setting: dict[str, Any]) -> dict[str, Any]:
+    """The undiscounted return with each putter after so many steps of G(PO)MDP, from U[0, 0.1), at one rate throughout."""
+    world, space = golf(OURS)
+    learning, measuring = jax.random.split(jax.random.key(setting["seed"]))
+    returns = []
+    for number, length in enumerate(setting["putter_lengths"]):
+        agent = learn(
+            world, space, AGENTS[setting["agent"]], {"putter_length": length}, jax.random.fold_in(learning, number),
+            setting["num_steps"], setting["num_episodes"], setting["learning_rate"], decay=1.0,
+        )  # fmt: skip
+        returns.append(mean_return(OURS, agent.theta, length, jax.random.fold_in(measuring, number), MEASURED))
+    return {"returns": returns}
+
+
+def analyse(records: list[Record]) -> list[Panel]:
+    """ω* against the steps of learning, and the curves that it is the top of."""
+    if not records:
+        return []
+    found = curves(records)
+    best = best_putters(found)
+    last = found["steps"].to_numpy().max()
+    told = "; ".join(
+        f"{NAMES[agent].split(',')[0]} "
+        + ", ".join(f"{mean.words} after {n}" for (other, n), mean in best.items() if other == agent)
+        for agent in AGENTS
+    )
+    return [
+        Panel(
+            "minigolf-training",
+            "The best putter against the steps of learning",
+            "The paper's best putter for A₂ is 11.5; that of fully learned agents is much shorter. Does the number of steps "
+            "that the agents learned explain it?",
+            "our own",
+            f"Best putter, as a mean over runs: {told} steps. Before an agent doses its strokes well a long putter costs it "
+            f"least; what {last} steps leave is still not the end. Learning is G(PO)MDP with {NUM_EPISODES} episodes a "
+            f"step at the rate {RATE:g}, from weights in [0, 0.1), σ = {OURS:g}; rate and start are guesses.",
+            draw(found, best),
+            (
+                "agent",
+                "steps",
+                "best putter, of each run (95 %)",
+                "best putter, of the mean curve",
+                "its return (95 %)",
+            ),
+            [(NAMES[agent], str(n), mean.words, *_top(found, agent, n)) for (agent, n), mean in best.items()],
+            {f"{agent}, {n}": mean.numbers for (agent, n), mean in best.items()},
+        )
+    ]
+
+
+def curves(records: list[Record]) -> pl.DataFrame:
+    """A row an agent, number of steps, run and putter."""
+
+    def rows(record: Record) -> list[dict[str, Any]]:
+        s = record.setting
+        own = {"agent": s["agent"], "steps": s["num_steps"], "seed": s["seed"]}
+        points = zip(s["putter_lengths"], record.result["returns"], strict=True)
+        return [own | {"length": length, "return": value} for length, value in points]
+
+    return tidy(records, rows).sort("agent", "steps", "seed", "length")
+
+
+def best_putters(found: pl.DataFrame) -> dict[tuple[str, int], Mean]:
+    """The putter with which a run returns most, as a mean over runs."""
+    tops = [
+        {"agent": agent, "steps": steps, "best": own["length"][int(np.argmax(own["return"].to_numpy()))]}
+        for (agent, steps, _), own in groups(found, "agent", "steps", "seed").items()
+    ]
+    return means(pl.DataFrame(tops), "best", "agent", "steps")
+
+
+def _top(found: pl.DataFrame, agent: str, steps: int) -> tuple[str, str]:
+    """The best putter of the mean curve, and what it returns."""
+    own = means(found.filter((pl.col("agent") == agent) & (pl.col("steps") == steps)), "return", "length")
+    best = max(own, key=lambda length: own[length].value)
+    return f"{best:g}", own[best].words
+
+
+def draw(found: pl.DataFrame, best: dict[tuple[str, int], Mean]) -> "Figure":
+    """ω* against the steps on the left; on the right, what A₂ returns with each putter after each number of steps."""
+    figure = new_figure(4.0, "Minigolf: agents that have not finished learning", width=9.6)
+    left, right = figure.subplots(1, 2)
+    for axes in (left, right):
+        bare(axes)
+    draw_lines(left, best, COLOURS, NAMES, apart=1.05)
+    for agent, length in PAPER.items():
+        left.axhline(length, color=COLOURS[agent], linewidth=1, linestyle=DASHED)
+    left.set_ylim(0, 15.5)
+    logarithmic(left, sorted({n for _, n in best}))
+    left.set(xlabel="steps of learning (dashed: what the paper states)", ylabel="best putter length")
+    left.set_title("the best putter moves as agents learn", loc="left", fontsize=10.5, color=INK)
+    legend(left, loc="lower left")
+    steps = found["steps"].unique().sort().to_list()
+    shades = dict(zip(map(str, steps), ("#f2b8ae", "#e58a7c", "#d5604f", "#c0392b", "#7d1f15"), strict=False))
+    own = found.filter(pl.col("agent") == "A2").with_columns(pl.col("steps").cast(pl.String))
+    labels = {name: f"{name} steps" for name in shades}
+    lost = own.with_columns(lost=-pl.col("return"))
+    draw_lines(right, means(lost, "lost", "steps", "length"), shades, labels, marker="")
+    right.set_yscale("log")
+    right.set_yticks([4, 6, 10, 20, 40], ["−4", "−6", "−10", "−20", "−40"])
+    right.minorticks_off()
+    right.invert_yaxis()  # up is better
+    right.set(xlabel="putter length", ylabel="mean undiscounted return")
+    right.set_title("return of A₂, after so many steps", loc="left", fontsize=10.5, color=INK)
+    legend(right, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure

@@ -1,0 +1,41 @@
+"""Single weights of the grid world: units, truth and both procedures."""
+
+from policyspace.experiments import gridworld_weights
+from policyspace.experiments.gridworld_weights import EPISODES, RUNS, analyse, cells, run
+from policyspace.experiments.panel import Scale
+from policyspace.experiments.records import Record
+
+
+def test_the_paper_is_taken_at_its_word_without_configuration_only():
+    found = [c.setting for c in cells(Scale())]
+    ways = [(s["procedure"], s["design"]) for s in found]
+    assert {w: ways.count(w) for w in set(ways)} == dict.fromkeys(
+        [("literal", "none"), ("ours", "none"), ("ours", "paper")], RUNS * len(EPISODES)
+    )
+    assert {c.setting["procedure"] for c in cells(Scale(as_published=True))} == {"literal"}
+
+
+def test_there_are_48_weights_and_the_constants_are_not_tested():
+    space = gridworld_weights._weights()
+    assert len(space.tested) == 48
+    assert not any(space.groups[g].name.startswith("intercept") for g in space.tested)
+
+
+def test_a_run_counts_shares_of_weights():
+    setting = next(c.setting for c in cells(Scale(quick=True)) if c.setting["procedure"] == "literal")
+    fast = setting | {"learning": setting["learning"] | {"num_steps": 20}, "adam": setting["adam"] | {"num_steps": 50}}
+    found = run(fast)
+    assert found == run(fast) and found["num_rounds"] == 1
+    assert 0 <= found["false_negative_rate"] <= 1 and 0 <= found["false_positive_rate"] <= 1
+
+
+def test_without_configured_runs_that_part_cannot_be_told():
+    result = {"false_negative_rate": 0.5, "false_positive_rate": 0.0, "any_false": False, "num_rounds": 1}
+    records = [
+        Record("w", {"design": "none", "num_episodes": n, "seed": s}, "0", 1.0, result)
+        for n in (10, 100)
+        for s in range(12)
+    ]
+    (panel,) = analyse(records)
+    assert "There are no configured runs." in panel.why
+    assert panel.verdict == "holds partly", "α̂ is flat, and β̂ does not fall"
