@@ -139,7 +139,18 @@ def trials_of_mice():
     return {}
 
 
+def a_folder_of_logs():
+    rng = np.random.default_rng(0)
+    Path("logs").mkdir()
+    for name in ("logs/2024-01.parquet", "logs/2024-02.parquet", "monday.parquet", "tuesday.parquet"):
+        state = rng.normal(size=(200, 2))
+        columns = {"obs_0": state[:, 0], "obs_1": state[:, 1], "force": state[:, 0] + rng.normal(size=200)}
+        polars.DataFrame(columns).write_parquet(name)
+    return {}
+
+
 FILES = {
+    "large-files.md": a_folder_of_logs,
     "which-observations.md": a_trained_model,
     "choices.md": trips_wide_and_long,
     "command-line.md": files_of_the_command_line,
