@@ -124,6 +124,9 @@ def trips_wide_and_long():
     trips = {"mode": np.array(modes)[chosen], "income": rng.normal(3, 1, n).round(1)}
     trips |= {f"{name}_{mode}": v[:, j] for name, v in values.items() for j, mode in enumerate(modes)}
     polars.DataFrame(trips).write_csv("trips.csv")
+    known = {f"known_{mode}": -0.07 * polars.col(f"minutes_{mode}") for mode in modes}
+    kept = ["mode", "^(cost|seats|known|there)_.*$"]
+    polars.DataFrame(trips).with_columns(**known).select(*kept).write_csv("known.csv", float_precision=2)
     row, alternative = np.nonzero(values["there"])
     table = {"trip": row, "mode": np.array(modes)[alternative], "chosen": (alternative == chosen[row]).astype(int)}
     table |= {name: values[name][row, alternative] for name in ("cost", "minutes", "seats")}

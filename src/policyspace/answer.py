@@ -181,6 +181,9 @@ class Identification(Shown):
         parameters = f", {self.num_parameters} parameters" if self.num_parameters else ""
         lines = [f"{self.num_pairs} pairs{parameters}, {self.rule} rule.", self._test_in_words()]
         lines.append(f"Promise: {self.promise}" if self.promise else f"No promise is made: {self._why_no_promise()}")
+        if known := self.settings.get("offset"):
+            named = [f"{column} of {action}" for action, column in known.items()] if isinstance(known, dict) else known
+            lines.append(f"Offset, added with weight 1 and not tested: {', '.join(named)}.")
         lines += [self.settings["reading"]] if "reading" in self.settings else []
         if len(self.supports) > 1:
             shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]

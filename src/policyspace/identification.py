@@ -10,6 +10,7 @@ from policyspace.data.chunks import single_threaded_blas
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.limits import check_seed
 from policyspace.data.missing import Missing
+from policyspace.data.offsets import with_offset_columns
 from policyspace.data.sources import logged, told
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
@@ -48,6 +49,7 @@ class Source(TypedDict, total=False):
     formula: str | None
     lags: int | None
     weights_are: Literal["counts", "sampling"] | None
+    offset: Any
     backend: Any
     policy: Policy
     hidden: Sequence[int] | None
@@ -89,6 +91,7 @@ def identify(
     formula: str | None = None,
     lags: int | None = None,
     weights_are: Literal["counts", "sampling"] | None = None,
+    offset: Any = None,
     backend: Any = None,
 ) -> Identification:
     """Which groups of features or parameters does the agent control, and with what certainty?
@@ -101,9 +104,8 @@ def identify(
     "controlled" is at most `significance` (Holm and Bonferroni, Rule 1 by closed testing); `paper_rule` takes the paper's
     split instead. `test` says what decides: Wilks' theorem, Firth's test, the assumption-lean test, to which `dependence`
     says what is independent, the parametric bootstrap, universal inference, an e-process or a mixture e-value; by default
-    what the data allow. A `formula` such as 'choice ~ cost + time*income' names actions and features; `lags` adds the
-    agent's own last actions; `weights_are` counts of equal pairs, or sampling weights. Data may be a folder, a pattern or
-    a list of files, too; what is too large for memory is read in passes, by threads or by `backend`, a dask client.
+    what the data allow. A `formula` names actions and features; `lags` adds last actions; `offset` has the weight 1. Data
+    may be a folder, a pattern or a list of files; what is too large for memory is read in passes, by threads or `backend`.
     """
     _check_settings(rule, significance, correction)
     check_seed(seed)
@@ -111,7 +113,7 @@ def identify(
         data, actions, backend=backend, features=features, episodes=episodes, weights=weights, reference=reference,
         policy=policy, subjects=subjects, categorical=categorical, missing=missing, formula=formula, lags=lags,
         weights_are=weights_are, hidden=hidden, covariance=covariance, groups=groups, always=always, fixed=fixed,
-        intercept=intercept,
+        intercept=intercept, offset=offset,
     )  # fmt: skip
     if correction == "bh" and paper_rule:
         raise InputError("the paper's rule splits δ evenly (Bonferroni), found the correction 'bh': drop one of them.")
@@ -132,8 +134,10 @@ def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Pol
     """The policy space and the pairs that the arguments of `identify` stand for."""
     said: dict[str, Any] = dict(source)
     columns = {word: said.pop(word) for word in COLUMN_WORDS if word in said}
-    more = {word: said.pop(word) for word in ("lags", "weights_are") if word in said}
+    more = {word: said.pop(word) for word in ("lags", "weights_are", "offset") if word in said}
     spec = PolicySpec(**said)
+    if more.get("offset") is not None:
+        columns["features"] = _with_offset_columns(columns.get("features"), more["offset"], spec)
     found = logged(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
     pairs = told(found, **more)
     space = spec.bind(pairs).with_noise(
@@ -145,6 +149,16 @@ def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Pol
     if not space.tested:
         raise InputError("every group is declared always controlled: nothing is left to test, so declare fewer.")
     return space, pairs
+
+
+def _with_offset_columns(features: Sequence[str] | None, offset: Any, spec: PolicySpec) -> Any:
+    """The features to read beside those of the offset, unless the policy has attributes and so offsets of its own."""
+    if spec.choices is not None:
+        raise InputError(
+            "an offset of alternatives is one of their attributes, found offset= beside the policy: say it inside, as in "
+            "ChoiceLinear(attributes=…, offset=['known'])."
+        )
+    return with_offset_columns(features, offset)
 
 
 def simplified(

@@ -93,3 +93,20 @@ def test_plan_and_the_refused_theory(run):
 def test_options_that_do_not_belong_together_are_refused(run, arguments, sentence):
     code, printed = run("identify", *arguments)
     assert code == 2 and sentence in printed.err and printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("source", [WIDE, (*LONG, "--alternative", "mode")])
+def test_an_attribute_may_be_an_offset(run, source):
+    code, printed = run("identify", *source, "--offset", "idle")
+    assert code == 0 and "Offset, added with weight 1 and not tested: idle." in printed.out
+    assert printed.out.startswith("The agent uses cost.")
+
+
+def test_an_offset_of_labels_is_a_column_or_one_for_an_action(run):
+    columns = ("identify", "trips.csv", "--actions", "mode", "--features", "cost_car,cost_bus", "--json", "-")
+    found = [json.loads(run(*columns, "--offset", said)[1].out) for said in ("idle_bus", "bus=idle_bus")]
+    assert found[0]["tests"] == found[1]["tests"] and found[0]["settings"]["offset"] == {"bus": "idle_bus"}
+    code, printed = run(*columns, "--offset", "bus=idle_bus,idle_car")
+    assert code == 2 and "--offset must be one column, or such as 'left=col1,right=col2'" in printed.err
+    code, printed = run("identify", "trips.csv", "--actions", "mode", "--offset", "idle")
+    assert code == 2 and "the offset names 'idle', which is no feature" in printed.err

@@ -9,7 +9,6 @@ from policyspace.experiments.minigolf_learning import (
     BRIEF,
     OURS,
     PUBLISHED,
-    SAFE_SPEED,
     THOROUGH,
     best_returns,
     deviation_of,
@@ -33,8 +32,8 @@ def test_the_safe_start_loses_no_ball_but_by_chance():
     world = Minigolf(noise=0.0, policy_deviation=1e-9)
     space = world.policy_space()
     for omega in (1.5, 5.0, 15.0):
-        theta = np.zeros(space.num_parameters)
-        theta[0] = SAFE_SPEED / omega
+        theta = world.first_weights(space, {"putter_length": omega})
+        assert np.count_nonzero(theta) == 1 and world.first_weights(world.policy_space(intercept=False), {}) is None
         seen = rollout(world, space, theta, {"putter_length": omega}, jax.random.key(0), 2000)
         assert np.asarray(seen.rewards).min() == -1
 

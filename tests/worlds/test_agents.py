@@ -324,3 +324,13 @@ def test_the_distance_from_the_best_known_policy_is_that_of_exact_returns():
     assert found.distance > 1 and found.to_dict()["distance"] == found.best_known - found.agent
     well = learn(WORLD, SPACE, configuration=omega, key=9)
     assert returns_of(well, WORLD, jax.random.key(5)).distance < 0.5
+
+
+def test_a_golfer_with_a_short_putter_has_something_to_learn_from():
+    """From U[0, 0.1) weights no ball reaches the hole at this ω: every return is the worst, and there is no gradient."""
+    world = make_world("minigolf")
+    omega, worst = {"putter_length": 1.3}, -(1 - world.discount**world.horizon) / (1 - world.discount)
+    chance = learn(world, None, ["x", "f"], omega, 0, num_steps=20)
+    assert chance.learning_curve == pytest.approx(np.full(20, worst), rel=1e-2)
+    usual = learn(world, None, ["x", "f"], omega, 0)
+    assert usual.learning_curve[0] > 0.5 * worst and usual.learning_curve[-50:].mean() > usual.learning_curve[0]

@@ -19,6 +19,7 @@ def show_by(
     from policyspace.cli import options, screen
 
     words = source.words | {"policy": source.spec, "lags": source.lags, "weights_are": source.weights_are} | settings
+    words["offset"] = source.known
     own = {name: words.pop(name) for name in ("actions", "subjects", "significance", "correction")}
     found = identify_by(source.file, by, **own, told=words)
     if plot is not None:

@@ -81,6 +81,15 @@ WeightsAre = Annotated[
         metavar="counts|sampling",
     ),
 ]
+OffsetColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offset",
+        help="A known part, added to the mean or to the log-odds with weight 1: a column, one for each action, or with "
+        "--attributes or --choice-id an attribute.",
+        metavar="COL|ACTION=COL[,…]",
+    ),
+]
 PolicyName = Annotated[
     str | None,
     typer.Option(
@@ -178,6 +187,7 @@ class Source:
     formula: FormulaText = None
     lags: Lags = None
     weights_are: WeightsAre = None
+    offset: OffsetColumns = None
     policy: PolicyName = None
     hidden: Hidden = None
     covariance: Covariance = None
@@ -251,6 +261,7 @@ class Source:
             fixed=fixed or 0.0,
             intercept=False if self.no_intercept else None,
             long=long,
+            offset=split(self.offset) or None,
         )
 
     @property
@@ -261,11 +272,13 @@ class Source:
     @property
     def words(self) -> dict[str, Any]:
         """What the options say about the columns, in the words of `identify`."""
+        from policyspace.data.offsets import with_offset_columns
+
         if self.features is not None and not split(self.features):
             raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
         return {
             "actions": _one_or_many(split(self.actions)),
-            "features": split(self.features) or None,
+            "features": with_offset_columns(split(self.features) or None, self.known),
             "episodes": self.episodes,
             "weights": self.weights,
             "reference": self.reference,
@@ -280,7 +293,12 @@ class Source:
         from policyspace.data.sources import logged, told
 
         kind = {"discrete": self.spec.discrete, "choices": self.spec.choices}
-        return told(logged(self.file, **self.words, **kind, backend=backend), self.lags, self.weights_are)
+        return told(logged(self.file, **self.words, **kind, backend=backend), self.lags, self.weights_are, self.known)
+
+    @property
+    def known(self) -> Any:
+        """The offset in the words of `identify`; that of alternatives is said by their policy."""
+        return None if self.spec.choices is not None else _offset(split(self.offset))
 
 
 def with_source(command: Callable[..., None]) -> Callable[..., None]:
@@ -319,6 +337,19 @@ def _attributes(given: list[str], long: bool) -> Any:
         if not (name.strip() and sign and columns.strip()):
             raise InputError(f"--attributes must be such as 'cost=cost_*,time=time_*', found '{name}{sign}{columns}'.")
     return {name.strip(): _columns(columns, long) for name, _, columns in named}
+
+
+def _offset(given: list[str]) -> Any:
+    """One column, or columns by action from ACTION=COL."""
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    named = [text.rpartition("=") for text in given]
+    for action, sign, column in named:
+        if not (action.strip() and sign and column.strip()):
+            raise InputError(
+                f"--offset must be one column, or such as 'left=col1,right=col2', found '{action}{sign}{column}'."
+            )
+    return {action.strip(): column.strip() for action, _, column in named} or None
 
 
 def _columns(text: str, long: bool) -> Any:

@@ -20,6 +20,7 @@ from policyspace.data.large.files import is_many
 from policyspace.data.large.log import open_log
 from policyspace.data.large.parts import DataSet
 from policyspace.data.missing import Missing, complete
+from policyspace.data.offsets import named_offset, with_offset
 from policyspace.data.readers import read
 from policyspace.data.roles import Stored, assemble
 from policyspace.data.vocabulary import is_names
@@ -150,12 +151,15 @@ def one_or_many(names: Sequence[str]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
 
 
-def told(data: Demonstrations, lags: int | None = None, weights_are: str | None = None) -> Demonstrations:
-    """The same pairs with the agent's last actions as features, and with what its weights mean."""
+def told(
+    data: Demonstrations, lags: int | None = None, weights_are: str | None = None, offset: Any = None
+) -> Demonstrations:
+    """The same pairs with the agent's last actions as features, with what its weights mean, and with what is known."""
     if weights_are not in (None, "counts", "sampling"):
         raise InputError(f"weights are 'counts' or 'sampling' weights, found {weights_are!r}: choose one.")
-    if data.whole is not None and (lags is not None or weights_are == "sampling"):
-        what = "sampling weights" if lags is None else "the agent's last actions as features"
+    if data.whole is not None and (lags is not None or weights_are == "sampling" or offset is not None):
+        what = "sampling weights" if weights_are == "sampling" else "an offset"
+        what = what if lags is None else "the agent's last actions as features"
         raise InputError(
             f"{what} need all rows in memory, found {data.num_logged} that are read in passes: take fewer rows, or set "
             "POLICYSPACE_MAX_BYTES_AT_ONCE."
@@ -167,7 +171,9 @@ def told(data: Demonstrations, lags: int | None = None, weights_are: str | None 
         if weights_are == "sampling":  # they say how rows compare, not how many there are
             assert data.weights is not None
             data = replace(data, weights=data.weights * (np.count_nonzero(data.weights) / data.weights.sum()))
-    return data if lags is None else with_lags(data, lags)
+    data, known = (data, {}) if offset is None else named_offset(data, offset)
+    data = data if lags is None else with_lags(data, lags)
+    return with_offset(data, known) if known else data
 
 
 def _beside(table: Table, actions: Any, features: Sequence[str] | None, words: dict[str, Any]) -> Demonstrations:

@@ -13,7 +13,7 @@ from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import learn
 from policyspace.worlds.confmdp import Key, rollout
-from policyspace.worlds.minigolf import HOLED_ENERGY, Minigolf
+from policyspace.worlds.minigolf import Minigolf
 
 OURS, PUBLISHED = 0.01, 0.1
 """σ_π: ours, and the root of the Σ = 0.01 that the paper writes."""
@@ -45,8 +45,6 @@ AS_PUBLISHED: dict[str, Any] = {"start": "uniform", "stages": [[PUBLISHED, *LITE
 
 WIDEST = 0.6
 """Stages whose strokes would spread the ball's speed by more are left out: there, giving up looks best."""
-SAFE_SPEED = 0.95 * float(np.sqrt(HOLED_ENERGY))
-"""A ball this fast is never too fast to fall in."""
 
 
 @lru_cache
@@ -113,11 +111,9 @@ def _better(
     return other if two > one else theta
 
 
-def _safe_start(putter_length: float) -> np.ndarray:
+def _safe_start(putter_length: float) -> np.ndarray | None:
     world, space = golf(OURS)
-    start = np.zeros(space.num_parameters)
-    start[0] = min(SAFE_SPEED / putter_length, world.longest)
-    return start
+    return world.first_weights(space, {"putter_length": putter_length})
 
 
 def _stages(

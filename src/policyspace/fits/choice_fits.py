@@ -31,7 +31,7 @@ class FirthChoiceLikelihood(FirthLikelihood):
         ½ tr(F⁻¹ ∂F/∂θ) = ½ Σ_i w_i Σ_b p_b (d_bᵀF⁻¹d_b) d_b with d_b = t_b − t̄.
         """
         rows, t = self._plain.rows, self._statistics
-        eta = np.where(self._available, t @ theta, -np.inf)
+        eta = np.where(self._available, t @ theta + self._offsets, -np.inf)
         top = eta.max(axis=1)
         odds = np.exp(eta - top[:, None])
         total = odds.sum(axis=1)
@@ -44,7 +44,7 @@ class FirthChoiceLikelihood(FirthLikelihood):
         hessian = centred.reshape(-1, len(theta)).T @ flat
         self._last = theta.copy(), hessian
         value, gradient = (
-            float(theta @ rows.statistic - weights @ (np.log(total) + top)),
+            float(theta @ rows.statistic + rows.known - weights @ (np.log(total) + top)),
             rows.statistic - weights @ mean,
         )
         sign, log_det = np.linalg.slogdet(hessian)
@@ -60,6 +60,10 @@ class FirthChoiceLikelihood(FirthLikelihood):
     @cached_property
     def _available(self) -> np.ndarray:
         return self._plain.rows.available(slice(None))
+
+    @cached_property
+    def _offsets(self) -> np.ndarray:
+        return self._plain.rows.offsets(slice(None))
 
 
 class ChoiceLikelihood(BoltzmannLikelihood):

@@ -33,7 +33,7 @@ class ChoiceDesign(Design):
         self.scale, self.inverse_scale = np.ones(size), np.ones(size)
         self.shift = self._shift(features)
         self._move = self._absorbed()
-        plain = ChoiceRows(self, features, np.zeros(len(features), dtype=np.intp), weights)
+        plain = ChoiceRows(self, features, np.zeros(len(features), dtype=np.intp), weights, offset=False)
         # With all available actions equally likely, the information is the second moment within choices.
         self.second_moment = plain.hessian(np.zeros(size))
         reach = np.append(1.0, np.maximum(features.max(axis=0) - self.shift, self.shift - features.min(axis=0)))
@@ -93,22 +93,38 @@ class ChoiceDesign(Design):
 
 
 class ChoiceRows:
-    """log L(θ) = θᵀT − Σ w_i log Σ_b exp θᵀt(s_i, b), T = Σ w_i t(s_i, a_i), b over the actions available in row i."""
+    """log L(θ) = θᵀT − Σ w_i log Σ_b exp θᵀt(s_i, b), T = Σ w_i t(s_i, a_i), b over the actions available in row i.
+
+    An offset o(s, a) is added to every θᵀt(s, a).
+    """
 
     def __init__(
-        self, design: ChoiceDesign, features: np.ndarray, actions: np.ndarray, weights: np.ndarray | None
+        self,
+        design: ChoiceDesign,
+        features: np.ndarray,
+        actions: np.ndarray,
+        weights: np.ndarray | None,
+        offset: bool = True,
     ) -> None:
         self.design, self.features, self.actions, self.weights = design, features, actions, weights
         self.space = space = design.space
         self._runs = [_runs(terms.columns) for terms in space.terms]
         place = {name: j for j, name in enumerate(space.feature_names)}
         self._available = [place[space.available[a]] if a in space.available else None for a in space.action_names]
+        self._offset = [list(columns) if offset else [] for columns in space.offset_columns]
         self.total_weight = float(len(features) if weights is None else weights.sum())
 
     @cached_property
     def statistic(self) -> np.ndarray:
         """T [d]."""
         return sum_over_chunks(self._statistic, len(self), 65536)[0]
+
+    @cached_property
+    def known(self) -> float:
+        """What the offsets of the actions that were taken add to log L."""
+        if not any(self._offset):
+            return 0.0
+        return float((self.action_weights(slice(None)) * self.offsets(slice(None))).sum())
 
     def __len__(self) -> int:
         return len(self.features)
@@ -139,6 +155,10 @@ class ChoiceRows:
         block = self.features[rows]
         return np.stack([np.ones(len(block), bool) if j is None else block[:, j] > 0 for j in self._available], axis=1)
 
+    def offsets(self, rows: slice) -> np.ndarray:
+        """What is added to the natural parameter of every action [c, k+1]."""
+        return np.stack([self.features[rows][:, columns].sum(axis=1) for columns in self._offset], axis=1)
+
     def _statistic(self, rows: slice) -> tuple[np.ndarray]:
         played, total = self.action_weights(rows), np.zeros(self.space.num_parameters)
         for x, weights, terms in zip(self._columns(self.features[rows]), played.T, self.space.terms, strict=True):
@@ -160,10 +180,11 @@ class ChoiceRows:
                         np.subtract(block[:, inside], self.design.shift[inside], out=own)
         return [made[runs] for runs in self._runs]
 
-    def _parts(self, rows: slice) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
-        """What is seen of each action: its columns [c, ·], and where it is missing [c]."""
+    def _parts(self, rows: slice) -> tuple[list[np.ndarray], list[np.ndarray | None], list[np.ndarray | None]]:
+        """What is seen of each action: its columns [c, ·], where it is missing [c], and its offset [c, 1]."""
         block = self.features[rows]
-        return self._columns(block), [None if j is None else block[:, j] <= 0 for j in self._available]
+        missing = [None if j is None else block[:, j] <= 0 for j in self._available]
+        return self._columns(block), missing, [block[:, j].sum(axis=1)[:, None] if j else None for j in self._offset]
 
     def evaluate(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log L [m] and its gradient [m, d] at θ [m, d]: for each action a product, exp, log, and a product back."""
@@ -171,9 +192,9 @@ class ChoiceRows:
         columns = [np.ascontiguousarray((thetas * self.design.inverse_scale).T[t.parameters]) for t in terms]
 
         def of_chunk(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            parts, missing = self._parts(rows)
+            parts, *kinds = self._parts(rows)
             weights = None if self.weights is None else self.weights[rows]
-            probabilities, log_partition = softmax(parts, columns, missing)
+            probabilities, log_partition = softmax(parts, columns, *kinds)
             mean = np.zeros((self.space.num_parameters, m))
             for x, p, t in zip(parts, probabilities, terms, strict=True):
                 if p is not None:
@@ -182,7 +203,7 @@ class ChoiceRows:
 
         size = max(128, 2**18 // (m * max(len(terms) - 1, 1)))  # a few arrays of 2 MB: they stay in the cache
         partition, mean = sum_over_chunks(of_chunk, len(self), min(size, 65536))
-        return thetas @ self.statistic - partition, self.statistic - mean.T * self.design.inverse_scale
+        return thetas @ self.statistic + self.known - partition, self.statistic - mean.T * self.design.inverse_scale
 
     def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log L and its gradient at one θ."""
@@ -196,10 +217,10 @@ class ChoiceRows:
         columns = [(theta * self.design.inverse_scale)[t.parameters][:, None] for t in terms]
 
         def of_chunk(rows: slice) -> tuple[np.ndarray]:
-            parts, missing = self._parts(rows)
+            parts, *kinds = self._parts(rows)
             weights = None if self.weights is None else self.weights[rows, None]
             total, mean = np.zeros((size, size)), np.zeros((len(parts[0]), size))
-            for x, p, t, own in zip(parts, softmax(parts, columns, missing)[0], terms, pieces, strict=True):
+            for x, p, t, own in zip(parts, softmax(parts, columns, *kinds)[0], terms, pieces, strict=True):
                 if p is not None:
                     weighted = x * p
                     for there, here in own:
@@ -220,14 +241,21 @@ class ChoiceRows:
 
 
 def softmax(
-    parts: Sequence[np.ndarray], columns: Sequence[np.ndarray], missing: Sequence[np.ndarray | None]
+    parts: Sequence[np.ndarray],
+    columns: Sequence[np.ndarray],
+    missing: Sequence[np.ndarray | None],
+    offsets: Sequence[np.ndarray | None],
 ) -> tuple[list[np.ndarray | None], np.ndarray]:
     """Probabilities of the actions (k+1 arrays [c, m]) and log-partitions [c, m]; an action that is missing has none.
 
     None stands for an action that is always there and has no columns: its natural parameter is 0, and nobody asks for it.
     """
-    plain = [not x.shape[1] and gone is None for x, gone in zip(parts, missing, strict=True)]
-    eta = [None if zero else x @ w for zero, x, w in zip(plain, parts, columns, strict=True)]
+    every = list(zip(parts, columns, missing, offsets, strict=True))
+    plain = [not x.shape[1] and gone is None and known is None for x, _, gone, known in every]
+    eta = [None if zero else x @ w for zero, (x, w, _, _) in zip(plain, every, strict=True)]
+    for e, known in zip(eta, offsets, strict=True):
+        if e is not None and known is not None:
+            e += known
     real = [(e, gone) for e, gone in zip(eta, missing, strict=True) if e is not None]
     top: np.ndarray | None = None
     if max(max(float(e.max()), -float(e.min())) for e, _ in real) > SAFE:

@@ -192,6 +192,7 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
     said = space.describe()
     return (
         {name: said.get(name) for name in ("covariance", "intercept", "hidden")}
+        | ({"offset": list(space.offset)} if space.offset else {})
         | {
             "version": __version__,
             "policy": type(space).__name__,
@@ -203,7 +204,7 @@ def _described(space: PolicySpace, data: Demonstrations, likelihood: Likelihood)
             "discrete": data.discrete,
             "reference_law": likelihood.law.name,
         }
-        | {name: data.metadata[name] for name in ("habit", "formula", "weights_are") if name in data.metadata}
+        | {name: data.metadata[name] for name in ("habit", "formula", "weights_are", "offset") if name in data.metadata}
     )
 
 

@@ -11,12 +11,16 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Likelihood, LinearLikelihood
 from policyspace.fits.fisher import as_linear_likelihood, raw_inverse
-from policyspace.fits.sandwich import clustered_covariance, clusters_of
+from policyspace.fits.sandwich import clustered_covariance, num_clusters
 from policyspace.inference.calibration_bins import CalibrationBin, calibration_bins
 from policyspace.inference.intervals import ends_of, parameter_names
 from policyspace.table import Table
 
 COLUMNS = ("parameter", "estimate", "std. error", "interval", "odds ratio", "p", "standardised")
+
+
+FEW_CLUSTERS = 100
+"""Clusters below which standard errors by cluster, which are those of R's `vcovCL`, are noticeably too small."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ def coefficients_of(
     )
     z = np.abs((theta - space.fixed) / spread)
     p_values = 2 * (stdtr(degrees, -z) if degrees < np.inf else ndtr(-z))
-    unit = _units(linear, data)
+    unit = _units(space, data)
     rows = [
         Coefficient(
             names[i], owner[i], float(estimate[i]), float(spread[i]), float(ends(i)[0]), float(ends(i)[1]),
@@ -168,14 +172,14 @@ def _standard_errors(
 ) -> tuple[np.ndarray, float, str]:
     """Of every weight [d], the degrees of freedom of their law (infinite: the normal one), and what they are of."""
     if clustered:
-        num_clusters = int(clusters_of(data).max()) + 1
-        what = f"{num_clusters} subjects" if data.subjects is not None else "rows"
-        found = np.sqrt(np.diag(clustered_covariance(likelihood, data)))
-        return (
-            found,
-            num_clusters - 1.0,
-            f"by cluster ({what}), which hold where rows of a cluster depend on each other too",
-        )
+        size = num_clusters(data)
+        what = f"{size} subjects" if data.subjects is not None else "rows"
+        holds = "which hold where rows of a cluster depend on each other too"
+        if size < FEW_CLUSTERS:
+            holds += (
+                f"; with fewer than {FEW_CLUSTERS} clusters they are too small, for which the test 'robust' makes up"
+            )
+        return np.sqrt(np.diag(clustered_covariance(likelihood, data))), size - 1.0, f"by cluster ({what}), {holds}"
     inverse, hidden = raw_inverse(likelihood.sharpened()[1] / likelihood.total_weight, likelihood.design)
     spare, degrees = likelihood.total_weight, np.inf
     if getattr(likelihood.space, "estimated", False):
@@ -186,16 +190,12 @@ def _standard_errors(
     return np.sqrt(variance), degrees, f"of the model{penalised}, which hold if rows are independent decisions"
 
 
-def _units(likelihood: LinearLikelihood, data: Demonstrations) -> np.ndarray:
+def _units(space: Any, data: Demonstrations) -> np.ndarray:
     """What a weight is multiplied by to be that of standardised features and amounts [d]; NaN for the constant."""
-    space, scale = likelihood.space, likelihood.design.scale
-    if not space.intercept:  # the design's own scale is then a root mean square
-        weights = np.ones(data.num_pairs) if data.weights is None else data.weights
-        mean = np.average(data.features, axis=0, weights=weights)
-        scale = np.sqrt(np.average((data.features - mean) ** 2, axis=0, weights=weights))
-    columns = np.concatenate([np.full(int(space.intercept), np.nan), scale])
-    of_action = np.ones(len(space.row_names)) if data.discrete else data.actions.std(axis=0)
-    return np.concatenate([columns / size for size in of_action])
+    weights = np.ones(data.num_pairs) if data.weights is None else data.weights
+    spread = np.asarray(space.spread(data.features, weights))
+    of_action = np.ones(1) if data.discrete else data.actions.std(axis=0)
+    return spread / np.repeat(of_action, len(spread) // len(of_action))
 
 
 def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.ndarray) -> FitNumbers:
@@ -214,6 +214,9 @@ def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.n
             assert data.whole.label_weights is not None
             counts = data.whole.label_weights
         null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
+        if space.offset:
+            alone = likelihood.fit(frozenset()).theta
+            null = float(weights @ np.asarray(space.log_prob(alone, data.features, data.actions)))
         equal = -total * float(np.log(len(counts)))
         probabilities = np.column_stack([expected, 1 - expected.sum(axis=1)])
         hits = float(weights @ (probabilities.argmax(axis=1) == data.actions) / weights.sum())

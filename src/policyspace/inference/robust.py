@@ -10,18 +10,23 @@ from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.errors import InputError
 from policyspace.fits.base import Likelihood
-from policyspace.fits.sandwich import clustered_covariance, clusters_of
+from policyspace.fits.few_clusters import wald_statistic
+from policyspace.fits.sandwich import clustered_covariance, few_clusters, num_clusters
 from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
 from policyspace.policies.groups import Support
 
 FEWEST_CLUSTERS = 40
-"""Clusters from which the covariance is known well enough for a promise."""
+"""Clusters from which the level is kept in simulations (tests/inference/test_robust_level.py); at 20 it may be 6 %."""
 
 
 @final
 class RobustWald(SupportTest):
-    """W_I = θ̂_Jᵀ V_JJ⁻¹ θ̂_J with V by cluster, J what Θ_I fixes; W_I/m against F_{m, G−1}, G the number of clusters."""
+    """W_I = θ̂_Jᵀ V_JJ⁻¹ θ̂_J with V by cluster, J what Θ_I fixes, m = |J|.
+
+    V is corrected for the number G of clusters, and W_I has Hotelling's law with degrees of freedom of its own; beyond
+    many clusters neither matters, and W_I/m is taken as F_{m, G−1}.
+    """
 
     name = "robust"
     statistic_name = "W"
@@ -34,8 +39,9 @@ class RobustWald(SupportTest):
                 "the test 'robust' needs finite weights, found separated data: use the test 'lean' or 'firth'."
             )
         self.space, self.likelihood, self._data = likelihood.space, likelihood, data
-        self._covariance = clustered_covariance(likelihood, data)
-        self._num_clusters = int(clusters_of(data).max()) + 1
+        self._num_clusters = num_clusters(data)
+        self._few = few_clusters(likelihood, data)
+        self._covariance = clustered_covariance(likelihood, data) if self._few is None else None
 
     def test_many(self, supports: Sequence[Support]) -> list[Test]:
         """Each from the one full fit."""
@@ -46,9 +52,11 @@ class RobustWald(SupportTest):
         if not len(fixed) or len(fixed) >= self._num_clusters - 1:
             return Test(support, 0.0, len(fixed), 1.0)
         away = (self.likelihood.full.theta - self.space.fixed)[fixed]
-        scale = np.sqrt(np.diag(self._covariance)[fixed])
-        unit = self._covariance[np.ix_(fixed, fixed)] / np.outer(scale, scale)
-        statistic = float((away / scale) @ np.linalg.pinv(unit, hermitian=True) @ (away / scale))
+        if self._few is not None:
+            statistic, p_value = self._few.test(away, fixed)
+            return Test(support, statistic, len(fixed), p_value)
+        assert self._covariance is not None
+        statistic = wald_statistic(away, self._covariance[np.ix_(fixed, fixed)])
         p_value = float(fdtrc(len(fixed), self._num_clusters - 1, statistic / len(fixed)))
         return Test(support, statistic, len(fixed), p_value)
 
@@ -73,4 +81,5 @@ class RobustWald(SupportTest):
 
     def note(self) -> str:
         """What it is."""
-        return f"Wald test, its covariance by {self._num_clusters} {self.dependence}, against the F distribution"
+        by = f"Wald test, its covariance by {self._num_clusters} {self.dependence}"
+        return f"{by}, against the F distribution" if self._few is None else f"{by}, corrected for so few (CR2 and HTZ)"

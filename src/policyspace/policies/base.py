@@ -20,7 +20,7 @@ from policyspace.policies.groups import INTERCEPT, Group, Groups, Support, linea
 Array = Any  # a NumPy or a JAX array
 Key = Any  # a JAX key or a numpy.random.Generator
 
-RECORDED = ("hidden", "activation", "covariance", "intercept", "attributes", "available", "specific")
+RECORDED = ("hidden", "activation", "covariance", "intercept", "attributes", "available", "specific", "offset")
 """What a simulated file records about the policy of its agent."""
 
 
@@ -41,6 +41,7 @@ class PolicySpace(ABC):
     _said: Mapping[str, Any] | None = None  # about a space that waits for its data
     _missing: str | None = None  # why some attributes are not there yet
     choices: Choices | None = None  # which columns of a table are attributes of alternatives, where that was said
+    offset: tuple[str, ...] = ()  # attributes of alternatives whose coefficient is known to be 1
 
     if not TYPE_CHECKING:  # types are checked as if every attribute were there
 
@@ -67,6 +68,12 @@ class PolicySpace(ABC):
 
         A space that has its features is returned as it is.
         """
+        recorded = recorded_policy(data)
+        if recorded.get("offset") and not (self.offset if self._said is None else "offset" in self._said):
+            raise InputError(
+                f"an offset of labels belongs to linear policies, found a {type(self).__name__}: say 'boltzmann', or a "
+                "ChoiceLinear that names it."
+            )
         if self._said is None:
             return self
         if self.discrete is not None and self.discrete != data.discrete:
@@ -75,7 +82,6 @@ class PolicySpace(ABC):
             raise InputError(
                 f"a {type(self).__name__} needs {needed} as actions, found {found}: use the {other} policy."
             )
-        recorded = recorded_policy(data)
         unsaid = dict(self.unsaid) | {name: recorded[name] for name in RECORDED if recorded.get(name) is not None}
         words = {name: unsaid.get(name) if value is None else value for name, value in self._said.items()}
         made: Callable[..., PolicySpace] = type(self)
@@ -286,6 +292,12 @@ class ExponentialFamily(PolicySpace):
     def group_columns(self) -> dict[int, tuple[int, ...]] | None:
         """Whole columns of the matrix of weights."""
         return whole_columns(self.groups, len(self.row_names), len(self.column_names), int(self.intercept))
+
+    def spread(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The standard deviation of what each weight is multiplied by [d]; NaN for the constant."""
+        around = features - np.average(features, axis=0, weights=weights)
+        own = np.sqrt(np.average(around**2, axis=0, weights=weights))
+        return np.tile(np.concatenate([np.full(int(self.intercept), np.nan), own]), len(self.row_names))
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -29,7 +29,8 @@ class ChoiceLinear(PolicySpace):
     θ holds a constant for each action but the last, one coefficient for each attribute, or one for each of its actions if
     the attribute is `specific`, and for each other feature, which describes the chooser, one for each action but the last.
     `attributes` says which columns of the features hold the attribute of which action, `available` which hold whether it
-    can be chosen; of a table with one row an alternative, `long` names the columns. Groups are by attribute and feature.
+    can be chosen; of a table with one row an alternative, `long` names the columns. An attribute that is an `offset` is
+    added to θᵀt(s, a) as it is: its coefficient is 1, and not tested. Groups are by attribute and feature.
     """
 
     discrete = True
@@ -51,6 +52,7 @@ class ChoiceLinear(PolicySpace):
         intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
         long: LongTable | None = None,
+        offset: Sequence[str] | None = None,
     ) -> None:
         if features is None:
             if attributes is not None or long is not None:
@@ -58,7 +60,7 @@ class ChoiceLinear(PolicySpace):
             # What a long table says is found in the data that were made of it.
             columns = (None, None) if long is not None else (attributes, available)
             said = {"attributes": columns[0], "available": columns[1], "specific": specific, "groups": groups}
-            self._wait(actions, blocks, **said, always=always, fixed=fixed, intercept=intercept)
+            self._wait(actions, blocks, **said, always=always, fixed=fixed, intercept=intercept, offset=offset)
             return
         self.feature_names, self.action_names = tuple(features), choices(actions)
         self.constants = intercept is None or bool(intercept)
@@ -68,10 +70,15 @@ class ChoiceLinear(PolicySpace):
             if available is None
             else columns_of(available, self.feature_names, self.action_names, "the availability")
         )
-        self.specific = tuple(specific or ())
-        for name in self.specific:
-            if name not in self.attributes:
-                raise InputError(f"only an attribute can be specific, found '{name}': name attributes.")
+        self.specific, self.offset = tuple(specific or ()), tuple(offset or ())
+        for word, names in (("specific", self.specific), ("an offset", self.offset)):
+            for name in names:
+                if name not in self.attributes:
+                    raise InputError(
+                        f"only an attribute can be {word}, found '{name}': name it with the attributes too."
+                    )
+        if both := set(self.specific) & set(self.offset):
+            raise InputError(f"an offset has no coefficients, found '{min(both)}' as specific too: leave one out.")
         taken = {c for columns in self.attributes.values() for c in columns.values()} | set(self.available.values())
         self.own_features = tuple(name for name in self.feature_names if name not in taken)
         self._lay_out()
@@ -109,6 +116,8 @@ class ChoiceLinear(PolicySpace):
             for name in self.own_features:
                 add(name, f"{name}[{action}]", {action: place[name]})
         for name, columns in self.attributes.items():
+            if name in self.offset:
+                continue
             if name in self.specific:
                 for action, column in columns.items():
                     add(name, f"{name}[{action}]", {action: place[column]})
@@ -121,6 +130,8 @@ class ChoiceLinear(PolicySpace):
             Terms(np.array([c for c, _ in pairs], dtype=np.intp), np.array([p for _, p in pairs], dtype=np.intp))
             for pairs in (sorted(pairs) for pairs in terms)
         )
+        known = [self.attributes[name] for name in self.offset]
+        self.offset_columns = tuple(tuple(place[by[a]] - 1 for by in known if a in by) for a in actions)
 
     def _grouped(
         self, groups: Groups | None, always: tuple[str, ...], fixed: Any, blocks: Mapping[str, tuple[str, ...]]
@@ -134,8 +145,9 @@ class ChoiceLinear(PolicySpace):
         members = parameters | known | whole
         chosen: Groups = "feature" if groups is None else groups
         tested = tested_groups(chosen, always, members, parameters, by_feature, lambda i: i)
-        # What is available belongs to no attribute: it is known to matter.
-        first = [Group(INTERCEPT, tuple(constants), always=True)] if constants or self.available else []
+        # What is available, and an offset, have no coefficients: they are known to matter.
+        known_to_matter = constants or self.available or self.offset
+        first = [Group(INTERCEPT, tuple(constants), always=True)] if known_to_matter else []
         return (*first, *tested), fixed_values(fixed, members, tested, len(self.parameter_names))
 
     # -- what a linear policy says of itself -----------------------------------------------------------------------
@@ -157,13 +169,33 @@ class ChoiceLinear(PolicySpace):
         """Every parameter by its name."""
         return {name: [float(value)] for name, value in zip(self.parameter_names, theta, strict=True)}
 
+    def spread(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The standard deviation of what each weight is multiplied by, over all choices and the alternatives that are
+        available in them [d]; NaN for constants.
+        """
+        shares = [weights * np.isfinite(eta) for eta in self.natural(np.zeros(self.num_parameters), features).T]
+        found = np.full(self.num_parameters, np.nan)
+        for i in range(self.num_parameters):
+            seen = [
+                (features[:, column - 1], share)
+                for terms, share in zip(self.terms, shares, strict=True)
+                for column in terms.columns[terms.parameters == i]
+                if column
+            ]
+            if seen:
+                values, share = (np.concatenate(both) for both in zip(*seen, strict=True))
+                mean = np.average(values, weights=share)
+                found[i] = np.sqrt(np.average((values - mean) ** 2, weights=share))
+        return found
+
     def group_columns(self) -> dict[int, tuple[int, ...]] | None:
-        """The columns of the attributes and features of each group; the intercept has those of the availability."""
+        """The columns of the attributes and features of each group; the intercept has those that have no coefficient."""
         place = {name: j for j, name in enumerate(self.feature_names)}
         found = {}
         for number, group in enumerate(self.groups):
             if group.name == INTERCEPT:
-                found[number] = tuple(place[column] for column in self.available.values())
+                known = {place[column] for column in self.available.values()}.union(*self.offset_columns)
+                found[number] = tuple(sorted(known))
                 continue
             inside = [name for name, indices in self._members.items() if set(indices) <= set(group.indices)]
             if sum(len(self._members[name]) for name in inside) != len(group.indices):
@@ -181,6 +213,7 @@ class ChoiceLinear(PolicySpace):
             "attributes": self.attributes,
             "available": self.available or None,
             "specific": list(self.specific),
+            "offset": list(self.offset),
         }
 
     def design(self, features: Array) -> Array:
@@ -196,12 +229,13 @@ class ChoiceLinear(PolicySpace):
     # -- formulas --------------------------------------------------------------------------------------------------
 
     def natural(self, theta: Array, features: Array) -> Array:
-        """θᵀt(s, a) of every action [..., k+1]; −∞ where it is not available."""
+        """θᵀt(s, a) plus the offset of every action [..., k+1]; −∞ where it is not available."""
         xp = theta.__array_namespace__()
         one = xp.ones_like(features[..., :1])
         phi = xp.concatenate([one, features], axis=-1)
         zero = xp.zeros_like(features[..., 0])
         eta = [phi[..., t.columns] @ theta[t.parameters] if len(t.columns) else zero for t in self.terms]
+        eta = [e + sum(features[..., j] for j in known) for e, known in zip(eta, self.offset_columns, strict=True)]
         for label, column in self.available.items():
             a = self.action_names.index(label)
             eta[a] = xp.where(features[..., self.feature_names.index(column)] > 0, eta[a], -xp.inf)

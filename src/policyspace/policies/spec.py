@@ -100,6 +100,8 @@ class PolicySpec:
             family = str(recorded_policy(data).get("family", ""))
             name = "network" if family.endswith("network") else "boltzmann" if data.discrete else "gaussian"
             name = "choice" if family == "choice" else name
+        if name == "boltzmann" and recorded_policy(data).get("offset"):
+            name = "choice"  # the same policy, which knows of offsets
         kind: Callable[..., PolicySpace] = next(
             (k for k in POLICIES[name] if k.discrete == data.discrete), POLICIES[name][0]
         )

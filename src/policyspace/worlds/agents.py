@@ -100,17 +100,17 @@ def learn(
 
     What is not given is the world's: its policy space, the controls and the configuration of its defaults. If nothing is
     said about the learning, agents of the worlds in `WELL` learn as that says, others by G(PO)MDP with the settings of
-    `LEARNING`, as do all of which anything is said. `start` is a θ to go on from, `decay` what is left of the rate at the
-    end. Calls that share world and space objects share the compiled code, whatever the controls, the configuration and
-    the numbers.
+    `LEARNING`, from the world's own first weights if it has such. All of which anything is said learn by G(PO)MDP. `start`
+    is a θ to go on from, `decay` what is left of the rate at the end. Calls that share world and space objects share the
+    compiled code, whatever the controls, the configuration and the numbers.
     """
     space = world.policy_space() if space is None else space
     owned = [world.true_controls if controls is None else controls]
     omega = [world.default_configuration() if configuration is None else configuration]
-    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop, decay)) and _in_own_space(
-        world, space
-    ):
-        return _learn_well(world, space, owned[0], omega[0], key)
+    if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop, decay)):
+        if _in_own_space(world, space):
+            return _learn_well(world, space, owned[0], omega[0], key)
+        start = world.first_weights(space, world.check_configuration(omega[0]))
     settings = _settings(world, num_steps, num_episodes, learning_rate, decay)
     return _learn(world, space, owned, omega, [key], settings, start, stop, progress, one=True)[0]
 

@@ -141,6 +141,10 @@ class ConfMDP(Configurable):
         """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""
         return {name: jnp.asarray(value) for name, value in checked_configuration(self.parameters, given).items()}
 
+    def first_weights(self, space: PolicySpace, configuration: Configuration) -> np.ndarray | None:
+        """The θ that agents begin to learn from at ω, where random ones may leave them nothing to learn from."""
+        return None
+
     def observation_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The bounds of the state's numbers, one after the other; infinite unless the world knows better."""
         state = jax.eval_shape(self.initial, jax.random.key(0), self.default_configuration())

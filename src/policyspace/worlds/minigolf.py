@@ -16,6 +16,9 @@ HOLE_RADIUS = 0.10
 # How much faster than needed, in v², the ball may reach the hole and still fall in.
 HOLED_ENERGY = (2 * HOLE_RADIUS - BALL_RADIUS) ** 2 * GRAVITY / (2 * BALL_RADIUS)
 
+SAFE_SPEED = 0.95 * float(np.sqrt(HOLED_ENERGY))
+"""A ball this fast is never too fast to fall in."""
+
 
 @final
 @dataclass(frozen=True)
@@ -104,6 +107,14 @@ class Minigolf(ConfMDP):
         return GaussianLinear(
             self.feature_names, self.action_names, **{"covariance": self.policy_deviation**2} | options
         )
+
+    def first_weights(self, space: PolicySpace, configuration: Configuration) -> np.ndarray | None:
+        """A stroke that is the same everywhere and never too fast: from random weights no ball may ever reach the hole."""
+        if space.describe() != self.policy_space().describe():
+            return None
+        start = np.zeros(space.num_parameters)
+        start[0] = min(SAFE_SPEED / float(configuration["putter_length"]), self.longest)
+        return start
 
     def observation_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The longest putt, with the longest putter and the least friction, bounds how far a ball can go."""
