@@ -211,3 +211,11 @@ def test_sides_of_critical_values_are_those_of_arrays(distance):
     lower, upper = likelihood_of_rows(space, rows, stratified(data)).bracket(supports, exact + distance)
     assert ((lower <= exact + 1e-6) & (exact - 1e-6 <= upper)).all()
     assert ((lower > exact + distance) | (upper <= exact + distance)).all()
+
+
+def test_rows_far_out_are_found_where_moments_are_known():
+    data = hard_log("separation of a few rows")
+    space, rows = BoltzmannLinear(data.names, data.action_names), PartedRows(data)
+    moments = rows.total(MomentsOf(np.zeros(7), 3), BLOCK)[0]
+    streamed = likelihood_of_rows(space, rows, stratified(data, 3000), moments)
+    assert streamed.full.separated

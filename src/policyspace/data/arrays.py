@@ -39,7 +39,7 @@ def as_matrix(values: Any, what: str) -> np.ndarray:
 
 
 def as_floats(array: np.ndarray, what: str) -> np.ndarray:
-    """Numbers in float64."""
+    """Numbers in float64; the array itself, if they are."""
     if array.dtype.kind == "O":
         numbers = (bool, int, float, np.bool_, np.integer, np.floating)
         for (row, *_), value in np.ndenumerate(array):
@@ -49,7 +49,7 @@ def as_floats(array: np.ndarray, what: str) -> np.ndarray:
         raise InputError(f"{what} must be numbers, found an array of type {array.dtype}.")
     try:
         with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such later
-            return array.astype(np.float64)
+            return array.astype(np.float64, copy=False)
     except OverflowError as error:
         raise InputError(f"{what} must fit in 64-bit floats, found a larger number.") from error
 

@@ -81,7 +81,8 @@ class Demonstrations:
             features, actions, names, action_names, episodes, weights, blocks, metadata, subjects, recorded, self.whole,
         )  # fmt: skip
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, name, _frozen(value) if isinstance(value, np.ndarray) else value)
+            frozen = _frozen(value, getattr(self, name)) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, frozen)
 
     @property
     def discrete(self) -> bool:
@@ -358,7 +359,7 @@ def _recorded(given: Mapping[str, Any], names: tuple[str, ...], n: int) -> dict[
         if array.dtype.kind not in "biuf":
             raise InputError(f"the recorded '{name}' must be numbers or truths, found an array of type {array.dtype}.")
         _check_length(array, n, f"the recorded '{name}'")
-        made[str(name)] = _frozen(array)
+        made[str(name)] = _frozen(array, given[name])
     return made
 
 
@@ -377,7 +378,11 @@ def _check_blocks(blocks: Mapping[str, tuple[str, ...]], names: tuple[str, ...])
             owner[name] = block
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array = np.array(array, order="C")
+def _frozen(array: np.ndarray, given: Any) -> np.ndarray:
+    """The array, which nobody can change: a copy, unless it was made from what was given or is frozen already."""
+    if not array.flags.writeable and array.base is None and array.flags.c_contiguous:
+        return array
+    made_here = isinstance(given, np.ndarray) and not np.may_share_memory(array, given)
+    array = np.ascontiguousarray(array) if made_here else np.array(array, order="C")
     array.setflags(write=False)
     return array

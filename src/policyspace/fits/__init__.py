@@ -161,18 +161,22 @@ def _check_match(space: PolicySpace, demonstrations: Demonstrations) -> None:
 
 def _check_size(demonstrations: Demonstrations) -> None:
     """Sums of squares must neither overflow nor vanish."""
-    columns = list(zip(demonstrations.names, demonstrations.features.T, strict=True))
+    sizes = list(zip(demonstrations.names, _largest(demonstrations.features), strict=True))
     if not demonstrations.discrete:
-        columns += zip(demonstrations.action_names, demonstrations.actions.T, strict=True)
+        sizes += zip(demonstrations.action_names, _largest(demonstrations.actions), strict=True)
     if demonstrations.weights is not None:
-        columns.append(("weight", demonstrations.weights))
-    for name, column in columns:
-        largest = max(float(column.max()), -float(column.min()))
+        sizes += [("weight", float(demonstrations.weights.max()))]
+    for name, largest in sizes:
         if largest > LARGEST or 0 < largest < 1 / LARGEST:
             raise InputError(
                 f"'{name}' has values of size {largest:.1g}, beyond what sums of squares can hold ({1 / LARGEST:g} to "
                 f"{LARGEST:g}): measure it in other units."
             )
+
+
+def _largest(array: np.ndarray) -> list[float]:
+    """The largest absolute value of each column."""
+    return np.maximum(array.max(axis=0), -array.min(axis=0)).tolist()
 
 
 def fit(

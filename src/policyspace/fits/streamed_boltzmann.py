@@ -38,8 +38,7 @@ class StreamedBoltzmann(BoltzmannLikelihood):
     """
 
     def __init__(self, space: BoltzmannLinear, rows: Rows, moments: Moments | None, known: ArrayRows) -> None:
-        if moments is None:
-            moments, known = _first_pass(rows, known, len(space.action_names))
+        moments, known = _first_pass(rows, moments, known, len(space.action_names))
         super().__init__(space, rows, moments)
         self._known, self._made = known, dict[Support, Fit]()
 
@@ -158,7 +157,7 @@ class FirstPass:
         return *self.moments(block), *self.far(block)
 
 
-def _first_pass(rows: Rows, known: ArrayRows, num_actions: int) -> tuple[Moments, ArrayRows]:
+def _first_pass(rows: Rows, moments: Moments | None, known: ArrayRows, num_actions: int) -> tuple[Moments, ArrayRows]:
     """The moments of all rows, and the known rows with all that are far out among them."""
     shift = shift_near(known.features, known.actions, num_actions)
     weights = np.ones(known.num_rows) if known.weights is None else known.weights
@@ -168,5 +167,8 @@ def _first_pass(rows: Rows, known: ArrayRows, num_actions: int) -> tuple[Moments
     spread = np.sqrt(np.maximum(weights @ away**2 / weights.sum() - mean**2, 0.0))
     inverse = np.divide(1.0, spread, out=np.full(q, 1e100), where=spread > 0)
     far = FarOf(Standardisation(shift[:q] + mean, inverse, False))
-    moments, found = rows.total(FirstPass(MomentsOf(shift, num_actions), far), BLOCK)
+    if moments is None:
+        moments, found = rows.total(FirstPass(MomentsOf(shift, num_actions), far), BLOCK)
+    else:
+        (found,) = rows.total(far, BLOCK)
     return moments, far.completed(known, found)
