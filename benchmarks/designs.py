@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from policyspace.data.code_version import code_version
 from policyspace.experiments.catalogue import experiment_module
-from policyspace.experiments.code_version import code_version
 from policyspace.experiments.configuring_panels import COLUMNS, at_totals
 from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell, Record

@@ -10,6 +10,7 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.table import Row, clock, show
+from policyspace import identify
 from policyspace.data.blocks import ArrayRows
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.gaussian_fits import GaussianLikelihood
@@ -71,6 +72,23 @@ def boltzmann(n: int, wanted: int | None) -> list[Row]:
         ),
         ("  one restricted fit, against scikit-learn L-BFGS", f"{other / each:.0f}×", "—"),
     ]
+
+
+def public(n: int, wanted: int) -> list[Row]:
+    """CPU time of `identify` itself, checks and report included: 64 tests of single parameters, five actions."""
+    rng, actions = np.random.default_rng(SEED), "abcde"
+    features, space = rng.standard_normal((n, NUM_FEATURES)), BoltzmannLinear(NAMES, actions)
+    weights = np.zeros((4, NUM_FEATURES + 1))
+    weights[:, 1:9] = 0.3 * rng.standard_normal((4, 8))
+    codes = space.sample(rng, weights.ravel(), features)
+
+    def ours() -> int:
+        return len(identify(features, codes, features=NAMES, groups="parameter").tests)
+
+    took, num_tests = clock(ours, repeats=3 if n < 10**6 else 2, timer=time.process_time)
+    peer, _ = clock(lambda: statsmodels_refit(features, codes), timer=time.process_time)
+    measured = f"{peer * num_tests / took:.0f}× ({peer:.2f} CPU-s / {took / num_tests:.4f} CPU-s)"
+    return [(f"n = {n:.0e}: one of {num_tests} tests by `identify`, against MNLogit, CPU", measured, f"≥ {wanted}×")]
 
 
 def memory(n: int = 10**6) -> list[Row]:
@@ -151,6 +169,7 @@ def main() -> None:
     start = time.perf_counter()
     boltzmann(10**3, None)  # imports and first calls of the peers are not their speed
     show("Boltzmann, 16 features, 4 actions", [*boltzmann(10**4, None), *boltzmann(10**5, 40), *boltzmann(10**6, 80)])
+    show("The same through `identify`", [*public(10**5, 60), *public(10**6, 100)])
     show("Memory, supports, growth, start-up", [*memory(), *gaussian(), *growth(), *start_up()])
     print(f"({time.perf_counter() - start:.0f} s)")
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from scipy.stats import binom
 
 from policyspace.configuration import DESIGNS, configure
-from policyspace.experiments.code_version import code_version
+from policyspace.data.code_version import code_version
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.table import Table

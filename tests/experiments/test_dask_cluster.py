@@ -1,8 +1,6 @@
 """The same cells on a real scheduler with two worker processes, one of which is really killed."""
 
-import re
 import signal
-import subprocess
 import sys
 import time
 
@@ -15,39 +13,7 @@ from policyspace.experiments.runner import run_cells
 distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
 from policyspace.experiments.dask_cluster import DaskCluster  # noqa: E402
 
-
-def started(*command, words):
-    """A process that has said these words."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli." + command[0], *command[1:]], stderr=subprocess.PIPE, text=True
-    )
-    seen = ""
-    for line in process.stderr:
-        seen += line
-        if found := re.search(words, line):
-            return process, found
-    raise AssertionError(seen)
-
-
-@pytest.fixture
-def scheduler(known_everywhere):
-    process, found = started(
-        "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", words=r"Scheduler at:\s+(tcp://\S+)"
-    )
-    yield found.group(1), process
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture
-def workers(scheduler, tmp_path):
-    """Two, without nannies that would start them again."""
-    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path))
-    processes = [started("dask_worker", scheduler[0], *options, words="Registered to")[0] for _ in range(2)]
-    yield processes
-    for process in processes:
-        process.kill()
-        process.wait()
+pytestmark = pytest.mark.usefixtures("known_everywhere")
 
 
 def plain(store):
@@ -106,7 +72,7 @@ def test_a_scheduler_that_goes_leaves_what_has_finished(tmp_path, scheduler, wor
 
 
 def test_an_address_where_nobody_is(monkeypatch):
-    monkeypatch.setattr("policyspace.experiments.dask_cluster.TIMEOUT", 1)
+    monkeypatch.setattr("policyspace.data.dask_client.TIMEOUT", 1)
     with pytest.raises(InputError, match=r"--dask tcp://127.0.0.1:9: no scheduler answers there .*: check the address"):
         DaskCluster("tcp://127.0.0.1:9")
 
@@ -117,7 +83,7 @@ def test_an_address_that_is_none():
 
 
 def test_a_cluster_without_workers(scheduler, monkeypatch):
-    monkeypatch.setattr("policyspace.experiments.dask_cluster.TIMEOUT", 1)
+    monkeypatch.setattr("policyspace.data.dask_client.TIMEOUT", 1)
     with pytest.raises(InputError, match="has no workers: start some"):
         DaskCluster(scheduler[0])
 

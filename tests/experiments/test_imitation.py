@@ -136,7 +136,8 @@ def test_means_and_paired_differences():
         ((4.0, 3.0), (6.0, 6.0), (2.0, 5.0), [True, False, True], "holds partly"),
         ((4.0, 3.0), (6.0, 6.0), (5.0, 2.0), [True, True, False], "holds partly"),
         ((4.0, 7.0), (6.0, 6.0), (9.0, 9.0), [False, True, True], "holds partly"),  # worse than plain at n = 100
-        ((4.0, 6.0), (6.0, 6.055), (9.0, 9.0), [None, True, True], "holds partly"),  # no different from plain there
+        ((4.0, 6.0), (6.0, 6.055), (9.0, 9.0), [True, True, True], "holds"),  # no different from plain at one of two n
+        ((6.0, 6.0), (6.055, 6.055), (9.0, 9.0), [None, True, True], "holds partly"),  # no different from plain
         ((7.0, 7.0), (6.0, 6.0), (2.0, 2.0), [False, False, False], "does not hold"),
     ],
 )

@@ -172,3 +172,15 @@ def test_the_behavioural_effect_of_labels_is_the_share_of_decisions_that_change(
     p = 1 / (1 + np.exp(-2.0 * x[:, 0]))
     answer = policyspace.identify(x, (rng.random(20_000) < p).astype(int), features=("a", "b"), test="wilks")
     assert answer.tests[0].behavioural_effect == pytest.approx(np.abs(p - 0.5).mean(), abs=0.02)
+
+
+def test_rows_that_are_sorted_are_told_apart_from_habit():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((400, 3))
+    played = features[:, 0] + rng.logistic(size=400) > 0
+    order = np.argsort(played, kind="stable")
+    answer = policyspace.identify(features[order], np.where(played, "left", "right")[order])
+    assert "sorted by action: if their order means nothing, shuffle them" in str(answer)
+    assert "--lags" not in str(answer)
+    shuffled = rng.permutation(400)
+    assert "shuffle" not in str(policyspace.identify(features[shuffled], np.where(played, "left", "right")[shuffled]))

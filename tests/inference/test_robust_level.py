@@ -51,7 +51,7 @@ def test_unused_features_are_rejected_as_often_as_promised(num_subjects, labels,
 
 @pytest.mark.parametrize("labels", [False, True], ids=["amounts", "labels"])
 def test_what_is_used_is_found(labels):
-    data = subjects(np.random.default_rng(3), 20, labels, True)
+    data = subjects(np.random.default_rng(3), 40, labels, True)
     space = (BoltzmannLinear if labels else GaussianLinear)(data.names, data.action_names)
     test = RobustWald(likelihood_of(space, data), data)
     assert test.test_many([space.without(space.tested[0])])[0].p_value < 0.01

@@ -122,7 +122,7 @@ def _run(
 
 def _tell_of_other_code(cells: "dict[str, list[Cell]]", store: "Store", console: "Console") -> None:
     """Records that are gone on with may come from code that has changed since."""
-    from policyspace.experiments.code_version import code_version
+    from policyspace.data.code_version import code_version
 
     records = [record for own in cells.values() for record in store.records_of(own)]
     others = sum(record.version != code_version() for record in records)

@@ -28,7 +28,7 @@ RULES = {
     "simplified": "Rule 2, Holm",
     "simplified, paper": "Rule 2, the paper's Bonferroni",
     "combinatorial": "Rule 1, closed testing",
-    "combinatorial, paper": "Rule 1, the paper's δ/2^d",
+    "combinatorial, paper": "Rule 1, the paper's δ/2ᵈ",
     "simplified, united": "Rule 2, δ split over the rounds",
     "simplified, united, paper": "Rule 2, the paper's union",
     "combinatorial, united": "Rule 1, δ split over the rounds",
@@ -160,7 +160,7 @@ def _comparison(found: dict[str, Measured]) -> str:
     ours, paper = found.get("combinatorial"), found.get("combinatorial, paper")
     if ours is None or paper is None:
         return "Rule 1 was not run by both of its corrections."
-    return f"on one round closed testing finds {ours.power:.0%} of what is controlled, δ/2^d {paper.power:.0%}."
+    return f"on one round closed testing finds {ours.power:.0%} of what is controlled, δ/2ᵈ {paper.power:.0%}."
 
 
 def _degrees(records: list[Record]) -> dict[tuple[str, str], Rate]:

@@ -79,16 +79,16 @@ def _against(found: pl.DataFrame, what: str, rival: str) -> Part:
         f"The identified space is nearer than {RIVALS[rival]} {_where(wins)}, farther {_where(contradicted)}{excuse}"
     )
     if rival == "plain":  # it must win, not only not lose
-        return Part(words, False if contradicted else True if judged and set(judged) <= set(wins) else None)
+        return Part(words, False if contradicted else True if judged and 2 * len(wins) >= len(judged) else None)
     return Part(words, None if not judged else not contradicted)
 
 
 CRITERIA = (
     f"Against the authors' own numbers ({SOURCE}), which are a part of this claim and contradict it as worded: at n = 100 "
-    "their configured identification is 8.23 away, their ridge 7.90. A part is therefore judged at those n at which their "
-    "table shows it. On the same agents, by intervals that hold for all n at once: plain maximum likelihood is beaten if "
-    "the identified space is surely nearer at all of them; ridge and lasso are matched if it is surely farther at none. At "
-    f"least {FEWEST} agents."
+    "their configured identification is 8.23 away, their ridge 7.90. A part is therefore judged at those n at which "
+    "their table shows it. On the same agents, by intervals that hold for all n at once: plain maximum likelihood is beaten "
+    "if the identified space is surely nearer at half of them or more and surely farther at none; ridge and lasso are "
+    f"matched if it is surely farther at none. At least {FEWEST} agents."
 )
 
 

@@ -94,8 +94,9 @@ def analyse(records: list[Record]) -> list[Panel]:
             "that the agents learned explain it?",
             "our own",
             f"Best putter, as a mean over runs: {told} steps. Before an agent doses its strokes well a long putter costs it "
-            f"least; what {last} steps leave is still not the end. Learning is G(PO)MDP with {NUM_EPISODES} episodes a "
-            f"step at the rate {RATE:g}, from weights in [0, 0.1), σ = {OURS:g}; rate and start are guesses.",
+            f"least; what {last} steps leave is still not the end. {_together(best)} Learning is G(PO)MDP with "
+            f"{NUM_EPISODES} episodes a step at the rate {RATE:g}, from weights in [0, 0.1), σ = {OURS:g}; "
+            "rate and start are guesses.",
             draw(found, best),
             (
                 "agent",
@@ -108,6 +109,16 @@ def analyse(records: list[Record]) -> list[Panel]:
             {f"{agent}, {n}": mean.numbers for (agent, n), mean in best.items()},
         )
     ]
+
+
+def _together(best: dict[tuple[str, int], Mean]) -> str:
+    """After how many steps both of the paper's lengths lie in the intervals."""
+    steps = sorted({n for _, n in best})
+    agree = [str(n) for n in steps if all(best[a, n].low <= PAPER[a] <= best[a, n].high for a in PAPER)]
+    where = f"after {', '.join(agree)} steps" if agree else "after none of these numbers of steps"
+    alone = [str(n) for n in steps if best["A2", n].low <= PAPER["A2"] <= best["A2", n].high]
+    first = f"after {', '.join(alone)} steps" if alone else "nowhere"
+    return f"The paper's 11.5 for A₂ lies in the interval {first}; that and its 5 for A₁ together do {where}."
 
 
 def curves(records: list[Record]) -> pl.DataFrame:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from policyspace.data.code_version import code_version
 from policyspace.data.input_files import parse_json, size_of
 from policyspace.data.limits import check_limit
 from policyspace.data.sqlite_tables import check_tables
 from policyspace.errors import InputError
-from policyspace.experiments.code_version import code_version
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import binom
 
 from policyspace.experiments.frames import groups, in_order, tidy
 from policyspace.experiments.judging import Part, verdict_of
@@ -39,6 +40,7 @@ class Looseness:
     quantity: str
     broken: Rate
     factor: float  # the bound divided by the 1 − δ quantile of what it bounds
+    interval: tuple[float, float]  # of that factor, by the order statistics around the quantile
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,11 @@ def looseness(records: list[Record]) -> list[Looseness]:
     for (family, n, quantity), own in groups(frame, "family", "num_pairs", "quantity").items():
         shares, delta = own["share"].explode().to_numpy(), own["significance"][0]
         broken = Rate(int((shares > 1).sum()), len(shares), f"{FAMILIES[family]}, {n}", delta)
-        found.append(Looseness(family, n, quantity, broken, float(1 / np.quantile(shares, 1 - delta))))
+        ends = np.sort(shares)[
+            np.clip(binom.ppf([0.975, 0.025], len(shares), 1 - delta), 0, len(shares) - 1).astype(int)
+        ]
+        interval = float(1 / ends[0]), float(1 / ends[1])
+        found.append(Looseness(family, n, quantity, broken, float(1 / np.quantile(shares, 1 - delta)), interval))
     return found
 
 
@@ -188,11 +194,12 @@ def draw_looseness(found: list[Looseness]) -> "Figure":
     """How many times above the quantile each bound lies, on a logarithmic axis; 1 is a bound that is just right."""
     figure, axes = new_plot(3.4, "Bounds of Theorem 4.1 against simulation")
     for family, title in FAMILIES.items():
-        for n, marker in zip(sorted({f.num_pairs for f in found}), ("o", "D", "s", "^"), strict=False):
+        for place, n in enumerate(sorted({f.num_pairs for f in found})):
             own = [f for f in found if f.family == family and f.num_pairs == n]
-            places = [list(QUANTITIES).index(f.quantity) for f in own]
-            label = f"{title}, {n} pairs"
-            axes.plot([f.factor for f in own], places, marker, color=COLOURS[family], label=label, alpha=0.85)
+            heights = [list(QUANTITIES).index(f.quantity) + 0.16 * (2 * place - 1) for f in own]
+            ends = np.array([[max(0.0, f.factor - f.interval[0]), max(0.0, f.interval[1] - f.factor)] for f in own]).T
+            axes.errorbar([f.factor for f in own], heights, xerr=ends, fmt="oDs^"[place % 4], color=COLOURS[family],
+                          label=f"{title}, {n} pairs", markersize=5, capsize=2)  # fmt: skip
     axes.axvline(1, color=INK, linewidth=1, linestyle=DASHED)
     axes.set_xscale("log")
     axes.set_yticks(range(len(QUANTITIES)), list(QUANTITIES.values()))

@@ -232,8 +232,18 @@ def _independence(left: Residuals, of: str) -> Assumption:
         seen = f"what is left of neighbouring rows correlates {lag:.2f}"
         if abs(lag) < VISIBLE:
             seen = "what is left of rows that belong together is too alike"
-        words = f"rows are not independent decisions: {seen} (p = {max(p, 1e-99):.1e}){of}{_habit(left)}"
+        words = f"rows are not independent decisions: {seen} (p = {max(p, 1e-99):.1e}){of}{_remedy(left)}"
     return Assumption("independent rows", held, p, words)
+
+
+def _remedy(left: Residuals) -> str:
+    """What might make rows independent: another order where a table was sorted, or the last actions as features."""
+    if left.clusters is not None:
+        return _habit(left)
+    changes = int((left.actions[1:] != left.actions[:-1]).any(axis=1).sum())
+    if left.discrete and changes < len(np.unique(left.actions, axis=0)):
+        return "; they are sorted by action: if their order means nothing, shuffle them"
+    return f"{_habit(left)}; if their order means nothing, as in a table that was sorted, shuffle them"
 
 
 def _habit(left: Residuals) -> str:

@@ -16,8 +16,8 @@ from policyspace.inference.base import SupportTest
 from policyspace.inference.glr import Test
 from policyspace.policies.groups import Support
 
-FEWEST_CLUSTERS = 20
-"""Clusters from which the level is kept in simulations (tests/inference/test_robust_level.py), with some to spare."""
+FEWEST_CLUSTERS = 40
+"""Clusters from which the level is kept in simulations (tests/inference/test_robust_level.py); at 20 it may be 6 %."""
 
 
 @final

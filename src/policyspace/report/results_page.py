@@ -156,7 +156,9 @@ def _summary(experiments: dict[str, Any]) -> Iterator[str]:
     yield '<nav aria-label="All claims"><h2 id="summary">In short</h2>'
     yield from _facts(list(experiments.values()))
     yield '<div class="sideways"><table class="summary">'
-    heads = "".join(f'<th scope="col">{words}</th>' for words in ("What the paper says", *PROCEDURES.values()))
+    heads = "".join(
+        f'<th scope="col">{words}</th>' for words in ("The paper's claim, or our question", *PROCEDURES.values())
+    )
     yield f"<thead><tr>{heads}</tr></thead>"
     for name, experiment in experiments.items():
         link = f'<a href="#{escaped(name)}">{escaped(experiment["title"])}</a>'

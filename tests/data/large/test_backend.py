@@ -2,18 +2,22 @@
 
 import functools
 import operator
+import signal
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from policyspace.data.large.backend import Cluster, Threads, backend_of, tree_sum
+import policyspace
+from policyspace.data.large.backend import Threads, backend_of, tree_sum
 from policyspace.data.large.files import DataFile
 from policyspace.data.large.parts import Part
 from policyspace.data.large.samples import Stretches, scattered
 from policyspace.errors import InputError
 from policyspace.progress import heard_by
+
+distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
 
 PARTS = [Part(DataFile(f"{i}.parquet", ".parquet", 1), i) for i in range(23)]
 
@@ -98,30 +102,51 @@ def test_a_sample_of_stretches_does_not_depend_on_the_order_of_additions(monkeyp
         np.testing.assert_array_equal(found.table["row"].to_numpy(), expected)
 
 
-@pytest.mark.slow
-def test_a_cluster_gives_the_bits_of_threads(tmp_path):
-    """With a real scheduler and two worker processes."""
-    distributed = pytest.importorskip("distributed")
+@pytest.fixture
+def log(tmp_path):
+    """Forty row groups, and what is said about their columns."""
     import pyarrow
     import pyarrow.parquet
-
-    from policyspace.data.column_choice import Columns
-    from policyspace.data.large.files import files_of
-    from policyspace.data.large.log import open_log
-    from policyspace.data.large.parts import data_set
-    from policyspace.identification import identify
 
     rng = np.random.default_rng(0)
     columns = {f"x{j}": rng.normal(size=20_000) for j in range(3)}
     columns |= {"act": np.where(rng.random(20_000) < 0.4, "go", "stay"), "y": rng.normal(size=20_000)}
-    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "x.parquet", row_group_size=3000)
-    stored = data_set(files_of(tmp_path / "x.parquet"))
-    with (
-        distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        for action in ("act", "y"):
-            said = Columns(action, ["x0", "x1", "x2"])
-            logs = [open_log(stored, said, backend=backend) for backend in (Threads(2), Cluster(client))]
-            one, other = (identify(log, test="wilks").to_json() for log in logs)
-            assert one == other
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "x.parquet", row_group_size=500)
+    return tmp_path / "x.parquet", {"features": ["x0", "x1", "x2"], "test": "wilks"}
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Whatever its size, a log is read in passes."""
+    monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
+
+
+def test_a_cluster_of_which_a_worker_is_killed_gives_the_bits_of_threads(log, passes, scheduler, workers):
+    path, said = log
+    heard = []
+
+    def kill_one(what, done, total):
+        heard.append(done)
+        if len(heard) == 60:  # in the second pass
+            workers[0].send_signal(signal.SIGKILL)
+
+    here = [policyspace.identify(path, action, **said) for action in ("act", "y")]
+    with distributed.Client(scheduler[0]) as client, heard_by(kill_one):
+        there = [policyspace.identify(path, action, **said, backend=client) for action in ("act", "y")]
+        assert len(client.nthreads()) == 1, "it was really killed"
+    for one, other in zip(here, there, strict=True):
+        assert one.tests == other.tests
+        assert one.parameters == other.parameters
+        assert one.settings["reading"] == other.settings["reading"]
+
+
+def test_a_scheduler_that_goes_ends_in_a_sentence(log, passes, scheduler, workers):
+    path, said = log
+
+    def kill_it(what, done, total):
+        if done == 9:
+            scheduler[1].kill()
+
+    gone = r"the dask cluster did not finish the work \(the scheduler has gone\)"
+    with pytest.raises(InputError, match=gone), heard_by(kill_it):
+        policyspace.identify(path, "act", **said, backend=scheduler[0])

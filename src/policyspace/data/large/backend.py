@@ -9,15 +9,12 @@ from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from policyspace.data.chunks import num_workers, single_threaded_blas
-from policyspace.data.extras import library
+from policyspace.data.dask_client import connect, what_the_cluster_suffered
 from policyspace.data.large.parts import Part
 from policyspace.errors import InputError
 from policyspace.progress import say_progress
 
 T = TypeVar("T")
-
-TIMEOUT = 20
-"""Seconds until a scheduler that does not answer is given up."""
 
 
 class Backend(Protocol):
@@ -59,13 +56,11 @@ class Cluster:
                 lambda part: self.client.submit(_on_one_blas_thread, function, part, pure=False), parts, most, what
             )
             return tree_sum(done, add)
-        except InputError:
-            raise
         except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-            raise InputError(
-                f"the dask cluster did not finish the work ({reason}): check it, and start again."
-            ) from error
+            suffered = what_the_cluster_suffered(error, "part of the files")
+            if suffered is None:
+                raise
+            raise InputError(f"the dask cluster did not finish the work ({suffered}): start it again.") from error
 
 
 def _in_order(submit: Callable[[Part], Any], parts: Sequence[Part], most: int, what: str) -> Iterator[Any]:
@@ -88,7 +83,7 @@ def backend_of(given: Any) -> Backend:
     if hasattr(given, "reduce"):
         return given
     if isinstance(given, str):
-        return Cluster(library("distributed", "dask", "a cluster").Client(given, timeout=TIMEOUT))
+        return Cluster(connect(given))
     if hasattr(given, "submit") and hasattr(given, "nthreads"):
         return Cluster(given)
     raise InputError(f"backend= is a client of dask.distributed or its address, found {type(given).__name__}.")

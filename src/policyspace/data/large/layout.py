@@ -39,6 +39,7 @@ class Layout:
     missing: Missing = "error"
     texts: bool = True  # whether a text such as NA is a missing value
     vocabulary: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
+    checked: bool = False  # whether a pass has found all numbers finite
 
     @property
     def columns(self) -> list[str]:
@@ -88,7 +89,7 @@ class Layout:
             elif name in self.features or name in self.actions or name == self.weights:
                 decimal = pyarrow.types.is_decimal(column.type)
                 made[name] = array = (column.cast("float64") if decimal else column).to_numpy()
-                if array.dtype.kind == "f" and not float(np.dot(array, array)) < LARGEST**2:
+                if array.dtype.kind == "f" and not (self.checked or float(np.dot(array, array)) < LARGEST**2):
                     largest = float(np.abs(array).max())
                     if not np.isfinite(largest):
                         return None

@@ -130,6 +130,7 @@ def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend) -> D
         counts = named.by_label(facts.values[layout.actions[0]])
         label_weights = counts if layout.weights is None else named.by_label(facts.weight_of_label)
     strata = None if facts.strata is None else named.demonstrations(facts.strata.table, counts)
+    layout = replace(layout, checked=layout.missing == "error")
     log = LargeLog(
         PartRows(reading.parts, layout, workers, facts.num_rows), strata, label_weights,
         facts.num_rows if layout.weights is None or broken else round(total),

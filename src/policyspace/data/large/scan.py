@@ -146,8 +146,8 @@ class Scan:
 
 
 def share_of_stretches(num_rows: int | None) -> float:
-    """How many of all stretches are candidates: three times as many as are kept, where the number of rows is known."""
-    return 1.0 if num_rows is None else min(1.0, 3 * MOST_STRETCHED / max(num_rows, 1))
+    """How many of all stretches are candidates: twice as many as are kept, where the number of rows is known."""
+    return 1.0 if num_rows is None else min(1.0, 2 * MOST_STRETCHED / max(num_rows, 1))
 
 
 def _plus(first: tuple[Any, ...] | None, second: tuple[Any, ...] | None) -> tuple[Any, ...] | None:

@@ -1,0 +1,120 @@
+"""Files larger than memory: CPU time and memory of `identify` beside a plain scan of the same columns, each in a process.
+
+`python -m benchmarks.large --rows 100000000 --float32` makes and removes a file of 7 GB.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.table import Row, show
+
+NUM_FEATURES, CHUNK, SEED = 16, 1_000_000, 0
+
+SCAN = """
+import resource, sys, time
+import pyarrow.parquet as parquet
+path, action, columns = sys.argv[1], sys.argv[2], [f"x{j}" for j in range(16)]
+start = time.process_time()
+file = parquet.ParquetFile(path, pre_buffer=False)
+for group in range(file.metadata.num_row_groups):
+    file.read_row_group(group, columns=[*columns, action], use_threads=False)
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+IDENTIFY = """
+import resource, sys, tempfile, time
+import numpy, pyarrow.parquet
+import policyspace
+path, action, groups, columns = sys.argv[1], sys.argv[2], sys.argv[3], [f"x{j}" for j in range(16)]
+with tempfile.TemporaryDirectory() as folder:  # imports are not what is measured
+    small = f"{folder}/small.parquet"
+    file = pyarrow.parquet.ParquetFile(path)
+    rows = next(file.iter_batches(2000, columns=[*columns, action]))
+    pyarrow.parquet.write_table(pyarrow.Table.from_batches([rows]), small)
+    policyspace.identify(small, action, features=columns)
+start, wall = time.process_time(), time.perf_counter()
+answer = policyspace.identify(path, action, features=columns, groups=groups)
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(f"{time.perf_counter() - wall:.0f} s; {answer.test}, {len(answer.tests)} tests. {answer.settings['reading']}")
+"""
+
+
+def make(path: Path, num_rows: int, kind: str) -> None:
+    """Sixteen normal features, an amount that uses two of them and one of four labels that uses eight."""
+    import pyarrow
+    import pyarrow.parquet
+
+    rng, writer = np.random.default_rng(SEED), None
+    weights = 0.3 * rng.standard_normal((8, 3))
+    for start in range(0, num_rows, CHUNK):
+        size = min(CHUNK, num_rows - start)
+        x = rng.standard_normal((NUM_FEATURES, size)).astype(kind)
+        amount = (0.002 * x[0] + 0.001 * x[3] + rng.standard_normal(size)).astype(kind)
+        score = np.zeros((4, size))
+        score[:3] = weights.T @ x[:8]
+        label = (score + rng.gumbel(size=score.shape)).argmax(axis=0).astype(np.int8)
+        columns = {f"x{j}": x[j] for j in range(NUM_FEATURES)} | {"amount": amount, "label": label}
+        table = pyarrow.table(columns)
+        writer = writer or pyarrow.parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def measured(program: str, *arguments: str) -> tuple[float, float, str]:
+    """CPU seconds, peak memory in MB, and what else a process says."""
+    settings = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", program, *arguments]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, env=settings).stdout.splitlines()
+    cpu, peak = map(float, lines[0].split())
+    return cpu, peak, lines[1] if len(lines) > 1 else ""
+
+
+def compared(path: Path, what: str, action: str, groups: str, wanted: str) -> list[Row]:
+    """`identify` between two scans, of which the faster counts."""
+    scans = [measured(SCAN, str(path), action)[0]]
+    cpu, peak, said = measured(IDENTIFY, str(path), action, groups)
+    scans.append(measured(SCAN, str(path), action)[0])
+    ratio = cpu / min(scans)
+    shown = f"{ratio:.1f}× the CPU of a scan ({cpu:.1f} s / {min(scans):.2f} s), {peak:.0f} MB"
+    return [(what, shown, wanted), (f"  {said}", "—", "—")]
+
+
+WANTED = {
+    "float64": ("≤ 3×, ≤ 700 MB", "≤ 28×, ≤ 800 MB", "≤ 65×, ≤ 800 MB"),
+    "float32": ("≤ 4×, ≤ 500 MB", "≤ 50×, ≤ 800 MB", "—"),
+}
+
+
+def large(num_rows: int = 10**7, kind: str = "float64", fewer: bool = False) -> list[Row]:
+    """The amount, the label with 16 tests and, unless there shall be `fewer`, with a test of every parameter and feature."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        make(path, num_rows, kind)
+        size = f"{num_rows:.0e} × {NUM_FEATURES} {kind}"
+        cases = [("Gaussian", "amount", "feature"), ("Boltzmann, by feature", "label", "feature")]
+        cases += [] if fewer else [("Boltzmann, by parameter", "label", "parameter")]
+        rows: list[Row] = []
+        for (name, action, groups), wanted in zip(cases, WANTED[kind], strict=False):
+            rows += compared(path, f"{name}, {size}", action, groups, wanted)
+        return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=10**7)
+    parser.add_argument("--float32", action="store_true")
+    parser.add_argument("--fewer", action="store_true", help="leave out the tests of single parameters")
+    said = parser.parse_args() if __name__ == "__main__" else parser.parse_args([])
+    show("Logs that are read in passes", large(said.rows, "float32" if said.float32 else "float64", said.fewer))
+
+
+if __name__ == "__main__":
+    main()
