@@ -42,7 +42,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 def test_it_has_all_settings_of_identify():
     of_rows = {"data", "actions", "features", "episodes", "weights", "subjects"}
-    of_rows |= {"formula", "lags"}  # these make other columns than those of X
+    of_rows |= {"formula", "lags", "offset", "backend"}  # other columns than those of X, and files
     own = set(PolicySelector().get_params())
     assert own == set(signature(identify).parameters) - of_rows | {"keep_undecided"}
     assert {"groups", "weights", "subjects"} <= set(signature(PolicySelector.fit).parameters)

@@ -144,7 +144,6 @@ def test_no_file_at_all(run):
 
 FILES = {
     "missing": ("none.csv", None, "there is no such file"),
-    "folder": (".", None, "found a folder"),
     "suffix": ("table.txt", b"x", ".csv", ".parquet"),
     "empty": ("table.csv", b"", "empty"),
     "blank": ("table.csv", b"\n\n", "header"),
@@ -178,6 +177,11 @@ def test_bad_files(name, run):
     if content is not None:
         save(content, path)
     check(run(path, "--actions", "move"), *expected)
+
+
+def test_a_folder_without_tables(run):
+    Path("empty").mkdir()
+    check(run("empty", "--actions", "move"), "expected a folder with files", "found none")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".feather", ".arrow", ".npz"])

@@ -28,10 +28,16 @@ def reproduced(name: str, folder: Path) -> dict[str, Any]:
     subprocess.run(command, check=True, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     written = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     experiment = written["experiments"][name]
+    columns = experiment["columns"]
+    one = next(iter(columns.values()))
     return {
-        "names of the fields": [list(written), list(experiment), list(experiment["panels"][0])],
-        "cells": experiment["num_cells"],
-        "panels": {p["name"]: {"verdict": p["verdict"], "numbers": p["numbers"]} for p in experiment["panels"]},
+        "names of the fields": [list(written), list(experiment), list(one), list(one["panels"][0])],
+        "cells": {name: column["num_cells"] for name, column in columns.items()},
+        "panels": {
+            f"{name}: {p['name']}": {"verdict": p["verdict"], "numbers": p["numbers"]}
+            for name, column in columns.items()
+            for p in column["panels"]
+        },
         "tables": tables(folder / "records.sqlite"),
         "figures": sorted(path.name for path in (folder / "figures").iterdir()),
     }

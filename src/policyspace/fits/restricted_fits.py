@@ -134,7 +134,10 @@ class RestrictedBatch:
     def _steps(self, which: np.ndarray) -> np.ndarray:
         """The next step of some fits [·, d]; those that gain slowly get Hessians of all rows, in one more pass."""
         found = _in_parallel(self._step, which.tolist())
-        steps, gains = np.array([step for step, _ in found]).reshape(len(which), -1), [gain for _, gain in found]
+        steps, gains = (
+            np.array([step for step, _ in found]).reshape(len(which), self.thetas.shape[1]),
+            [gain for _, gain in found],
+        )
         slow = np.flatnonzero((self._ratio[which] > SLOW) & (np.array(gains) > self.trusted)).tolist()
         if slow and self.anchor.sample is not None:
             hessians = self.anchor.rows.hessians(self.thetas[which[slow]])
