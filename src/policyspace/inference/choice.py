@@ -107,6 +107,8 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
                 "firth",
                 f"{likelihood.total_weight:g} pairs are few for {likelihood.space.num_parameters} parameters",
             )
+    if data.whole is not None and likelihood.full.separated and about_features:
+        return "lean", "no finite parameter is most likely (separation), and Firth's test needs all rows in memory"
     broken = check().broken(SupportTest.assumes)
     if broken and about_features:
         return "lean", broken[0]
