@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.table import Row, clock, show
 from policyspace import identify
 from policyspace.data.blocks import ArrayRows
+from policyspace.data.chunks import single_threaded_blas
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
 from policyspace.fits.gaussian_fits import GaussianLikelihood
 from policyspace.policies import BoltzmannLinear, GaussianLinear
@@ -86,9 +87,16 @@ def public(n: int, wanted: int) -> list[Row]:
         return len(identify(features, codes, features=NAMES, groups="parameter").tests)
 
     took, num_tests = clock(ours, repeats=3 if n < 10**6 else 2, timer=time.process_time)
-    peer, _ = clock(lambda: statsmodels_refit(features, codes), timer=time.process_time)
+    with single_threaded_blas():  # threads that wait for each other are no work
+        peer, _ = clock(lambda: statsmodels_refit(features, codes), timer=time.process_time)
     measured = f"{peer * num_tests / took:.0f}× ({peer:.2f} CPU-s / {took / num_tests:.4f} CPU-s)"
-    return [(f"n = {n:.0e}: one of {num_tests} tests by `identify`, against MNLogit, CPU", measured, f"≥ {wanted}×")]
+    return [
+        (
+            f"n = {n:.0e}: one of {num_tests} tests by `identify`, against MNLogit on one thread, CPU",
+            measured,
+            f"≥ {wanted}×",
+        )
+    ]
 
 
 def memory(n: int = 10**6) -> list[Row]:
