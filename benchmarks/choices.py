@@ -85,3 +85,7 @@ def rows() -> list[Row]:
 def main() -> None:
     """Everything, in one run."""
     show("Choices among four alternatives", rows())
+
+
+if __name__ == "__main__":
+    main()
