@@ -8,9 +8,22 @@ from typing import Any
 import numpy as np
 
 from policyspace.data.chunks import sum_over_chunks
+from policyspace.errors import InputError
 
 LONGEST = 65536
 """The most rows that a block holds."""
+
+LARGEST = 1e60
+"""The size of a number beyond which sums of squares could overflow (and below whose inverse, vanish)."""
+
+
+def check_size(name: str, largest: float) -> None:
+    """Sums of squares of a column must neither overflow nor vanish."""
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise InputError(
+            f"'{name}' has values of size {largest:.1g}, beyond what sums of squares can hold ({1 / LARGEST:g} to "
+            f"{LARGEST:g}): measure it in other units."
+        )
 
 
 @dataclass(frozen=True)

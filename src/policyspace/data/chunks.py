@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -45,13 +45,13 @@ def sum_over_chunks(function: Callable[[slice], tuple[Any, ...]], num_rows: int,
     workers = min(len(chunks), num_workers())
     with single_threaded_blas():
         if workers == 1:
-            return _add(map(function, chunks))
+            return reduce(added, map(function, chunks))
         with ThreadPoolExecutor(workers) as pool:
-            return _add(pool.map(function, chunks))
+            return reduce(added, pool.map(function, chunks))
 
 
-def _add(parts: Any) -> tuple[Any, ...]:
-    total: list[Any] = []
-    for part in parts:
-        total = [a + b for a, b in zip(total, part, strict=True)] if total else list(part)
-    return tuple(total)
+def added(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Two tuples of sums as one; an empty one is a sum over no rows."""
+    if not first or not second:
+        return first or second
+    return tuple(a + b for a, b in zip(first, second, strict=True))

@@ -7,7 +7,7 @@ import csv
 import gzip
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -57,20 +57,16 @@ def read(
     stable-baselines3, or a table. What else is said about the columns, `Demonstrations.from_frame` tells. Arguments come
     before what the source says.
     """
-    try:
+    with located(Path(source)) if isinstance(source, str | Path) else nullcontext():
         frame, roles = table_of(source)
         columns = Columns(actions, features, episodes, weights, subjects, categorical, missing, choices=choices)
         return assemble(frame, roles, columns, discrete, reference)
-    except InputError as error:
-        if not isinstance(source, str | Path):
-            raise
-        raise _located(Path(source), error) from error
 
 
 def write(demonstrations: Demonstrations, path: str | Path) -> None:
     """Demonstrations into a file, by its suffix: the whole file appears at once, or nothing changes."""
     path = Path(path)
-    try:
+    with located(path):
         suffix = _suffix(path)
         roles = Roles.of(demonstrations)
         with replacing(path) as file, translated("a file that can be written"):
@@ -80,8 +76,6 @@ def write(demonstrations: Demonstrations, path: str | Path) -> None:
                 _write_csv(to_frame(demonstrations, roles), roles, file, suffix)
             else:
                 _write_arrow(to_frame(demonstrations, roles), roles, file, suffix)
-    except InputError as error:
-        raise _located(path, error) from error
 
 
 def table_of(source: Any) -> Stored:
@@ -101,10 +95,14 @@ def table_of(source: Any) -> Stored:
         return _stored(path, suffix)
 
 
-def _located(path: Path, error: InputError) -> InputError:
-    """The sentence on one line, with the file in front."""
-    sentence = " ".join(str(error).splitlines())
-    return InputError(sentence if sentence.startswith(f"{path}: ") else f"{path}: {sentence}")
+@contextmanager
+def located(path: str | Path) -> Iterator[None]:
+    """Whatever is wrong is said on one line, with the file in front."""
+    try:
+        yield
+    except InputError as error:
+        sentence = " ".join(str(error).splitlines())
+        raise InputError(sentence if sentence.startswith(f"{path}: ") else f"{path}: {sentence}") from error
 
 
 def _suffix(path: Path) -> str:

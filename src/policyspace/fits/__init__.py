@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.data.blocks import ArrayRows, Rows
+from policyspace.data.blocks import ArrayRows, Rows, check_size
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.joint_moments import Moments, moments_of, shift_near
 from policyspace.errors import InputError
@@ -26,9 +26,6 @@ from policyspace.policies.gaussian import GaussianLinear
 from policyspace.policies.groups import Support
 from policyspace.policies.network import Network
 
-LARGEST = 1e60
-"""The size of a feature or an action beyond which its moments could overflow (and below whose inverse, vanish)."""
-
 __all__ = ["Fit", "Likelihood", "fit", "likelihood_of", "likelihood_of_rows"]
 
 
@@ -46,10 +43,10 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
         return likelihood_of_rows(space, whole.rows, whole.strata or demonstrations, whole.moments)
     if kind is AnyPolicy:
         _check_names(space, demonstrations)
-        _check_size(demonstrations)
+        _check_sizes(demonstrations)
     elif kind is not CustomPolicy:
         _check_match(space, demonstrations)
-        _check_size(demonstrations)
+        _check_sizes(demonstrations)
     likelihood = LIKELIHOODS[kind](space, demonstrations)
     return with_firth(likelihood) if firth else likelihood
 
@@ -159,7 +156,7 @@ def _check_match(space: PolicySpace, demonstrations: Demonstrations) -> None:
         )
 
 
-def _check_size(demonstrations: Demonstrations) -> None:
+def _check_sizes(demonstrations: Demonstrations) -> None:
     """Sums of squares must neither overflow nor vanish."""
     sizes = list(zip(demonstrations.names, _largest(demonstrations.features), strict=True))
     if not demonstrations.discrete:
@@ -167,11 +164,7 @@ def _check_size(demonstrations: Demonstrations) -> None:
     if demonstrations.weights is not None:
         sizes += [("weight", float(demonstrations.weights.max()))]
     for name, largest in sizes:
-        if largest > LARGEST or 0 < largest < 1 / LARGEST:
-            raise InputError(
-                f"'{name}' has values of size {largest:.1g}, beyond what sums of squares can hold ({1 / LARGEST:g} to "
-                f"{LARGEST:g}): measure it in other units."
-            )
+        check_size(name, largest)
 
 
 def _largest(array: np.ndarray) -> list[float]:

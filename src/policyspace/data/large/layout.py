@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyspace.data.blocks import Block
+from policyspace.data.blocks import LARGEST, Block, check_size
 from policyspace.data.columns import Table
-from policyspace.data.large.parts import Part, located
+from policyspace.data.large.parts import Part
 from policyspace.data.missing import TEXTS, Missing, is_missing
+from policyspace.data.readers import located
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow
-
-
-LARGEST = 1e60
-"""The size of a number beyond which sums of squares could overflow."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class Layout:
                     largest = float(np.abs(array).max())
                     if not np.isfinite(largest):
                         return None
-                    _check_size(name, largest)
+                    check_size(name, largest)
         return made
 
     def _with_numbers(self, table: "pyarrow.Table", start: int) -> "pyarrow.Table":
@@ -189,14 +186,6 @@ class Taken:
                 f"column '{name}' has values that it did not have before: the files have changed meanwhile."
             )
         return place, max(known.values()) + 1
-
-
-def _check_size(name: str, largest: float) -> None:
-    if largest > LARGEST:
-        raise InputError(
-            f"'{name}' has values of size {largest:.1g}, beyond what sums of squares can hold ({LARGEST:g}): measure it in "
-            "other units."
-        )
 
 
 def encoded(column: "pyarrow.ChunkedArray") -> tuple[np.ndarray, list[Any]]:

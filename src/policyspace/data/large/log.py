@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from policyspace.data.blocks import LONGEST, Block, Rows
+from policyspace.data.chunks import added
 from policyspace.data.column_choice import Columns
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.joint_moments import Moments, MomentsOf, shift_near
 from policyspace.data.large.backend import Backend, backend_of
 from policyspace.data.large.layout import Layout
-from policyspace.data.large.parts import DataSet, Part, located
+from policyspace.data.large.parts import DataSet, Part
 from policyspace.data.large.reading import Named, Reading
 from policyspace.data.large.scan import Facts, Scan, share_of_stretches
+from policyspace.data.readers import located
 from policyspace.errors import InputError
 
 SEED = 0
@@ -40,7 +42,7 @@ class PartRows(Rows):
         """Σ function(block), with the same bits for any number of threads or machines."""
         self.passes += 1
         what = f"pass {self.passes} over {self.num_rows} rows"
-        return self.backend.reduce(SumOfPart(self.layout, function, size), self.parts, _added, what)
+        return self.backend.reduce(SumOfPart(self.layout, function, size), self.parts, added, what)
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,8 @@ class SumOfPart:
         total: tuple[Any, ...] = ()
         for _, taken in self.layout.tables(part, self.layout.columns):
             for block in taken.blocks(self.size):
-                total = _added(total, self.function(block))
+                total = added(total, self.function(block))
         return total
-
-
-def _added(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not first or not second:  # of a part all of whose rows were dropped
-        return first or second
-    return tuple(a + b for a, b in zip(first, second, strict=True))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Iterator, Sequence, Set
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from policyspace.data.columns import Table
 from policyspace.data.input_files import open_file
 from policyspace.data.large.files import NO_VALUE, DataFile
 from policyspace.data.limits import check_limit, check_unpacked
-from policyspace.data.readers import COMMENT, PARQUET, SEPARATORS, csv_header, translated
+from policyspace.data.readers import COMMENT, PARQUET, SEPARATORS, csv_header, located, translated
 from policyspace.data.roles import KEY, Roles, Stored
 from policyspace.errors import InputError
 
@@ -153,16 +152,6 @@ def data_set(files: Sequence[DataFile]) -> DataSet:
     assert first is not None
     counted = num_rows if all(part.piece is not None for part in parts) else None
     return DataSet(tuple(parts), _schema_with_keys(first.schema, keys), first.roles, counted, num_bytes)
-
-
-@contextmanager
-def located(path: str) -> Iterator[None]:
-    """Whatever is wrong is said with the file in front."""
-    try:
-        yield
-    except InputError as error:
-        sentence = " ".join(str(error).splitlines())
-        raise InputError(sentence if sentence.startswith(f"{path}: ") else f"{path}: {sentence}") from error
 
 
 def _parts(file: DataFile, opened: Opened) -> Iterator[Part]:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from policyspace.data.blocks import Block
+from policyspace.data.chunks import added
 from policyspace.data.columns import MAX_LEVELS
 from policyspace.data.joint_moments import BLOCK
 from policyspace.data.large.layout import Layout, Taken, column_numbers
-from policyspace.data.large.parts import Part, located
+from policyspace.data.large.parts import Part
 from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, scattered
 from policyspace.data.limits import check_limit
+from policyspace.data.readers import located
 from policyspace.errors import InputError
 
 MOST_LABELS = 1000
@@ -43,10 +45,11 @@ class Facts:
         for name, found in clusters.items():
             check_limit("MAX_CLUSTERS", len(found), f"the different values of '{name}'")
         strata = None if self.strata is None or other.strata is None else self.strata + other.strata
+        sums = None if self.sums is None or other.sums is None else added(self.sums, other.sums)
         return Facts(
             self.num_rows + other.num_rows, self.dropped + other.dropped, values, self.weights + other.weights,
             self.weight_of_label + other.weight_of_label, clusters, self.stretches + other.stretches, strata,
-            _plus(self.sums, other.sums), self.most_values,
+            sums, self.most_values,
         )  # fmt: skip
 
 
@@ -104,8 +107,7 @@ class Scan:
             return None
         sums: tuple[Any, ...] = ()
         for block in replace(taken, layout=self.guess).blocks(BLOCK):
-            own = self.also(block)
-            sums = tuple(a + b for a, b in zip(sums, own, strict=True)) if sums else own
+            sums = added(sums, self.also(block))
         return sums
 
     def _weights(self, taken: Taken, start: int) -> tuple[np.ndarray, Counter[Any]]:
@@ -148,14 +150,6 @@ class Scan:
 def share_of_stretches(num_rows: int | None) -> float:
     """How many of all stretches are candidates: twice as many as are kept, where the number of rows is known."""
     return 1.0 if num_rows is None else min(1.0, 2 * MOST_STRETCHED / max(num_rows, 1))
-
-
-def _plus(first: tuple[Any, ...] | None, second: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    if first is None or second is None:
-        return None
-    if not first or not second:
-        return first or second
-    return tuple(a + b for a, b in zip(first, second, strict=True))
 
 
 def _counted(name: str, coded: tuple[np.ndarray, Sequence[Any]], most: int) -> Counter[Any]:
