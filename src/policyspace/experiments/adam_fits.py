@@ -21,8 +21,8 @@ Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 """Of Adam, as its authors have them; the paper names no others."""
 
-CHUNK = 4096
-"""Rows whose hidden layer stays in the cache."""
+CHUNK = 64
+"""Rows whose hidden layers, of all θ together, stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -87,30 +87,41 @@ def boltzmann_likelihood(space: BoltzmannLinear, features: np.ndarray, actions: 
 
 
 def network_likelihood(space: GaussianNetwork, features: np.ndarray, actions: np.ndarray) -> Evaluate:
-    """log L of a Gaussian network, its gradient by back-propagation summed over the rows."""
+    """log L of a Gaussian network, its gradient by back-propagation; all θ go over a chunk of rows together."""
+    inputs, wanted = np.ascontiguousarray(features.T), np.ascontiguousarray(actions.T)
     parts = [slice(first, first + CHUNK) for first in range(0, len(features), CHUNK)]
     constant = -0.5 * len(features) * float(np.linalg.slogdet(2 * np.pi * space.covariance)[1])
 
     def evaluate(thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, slopes = np.full(len(thetas), constant), np.zeros_like(thetas)
-        for i, theta in enumerate(thetas):
-            for rows in parts:
-                value, slope = _of_rows(space, theta, features[rows], actions[rows])
-                values[i] += value
-                slopes[i] += slope
+        for rows in parts:
+            value, slope = _of_rows(space, thetas, inputs[:, rows], wanted[:, rows])
+            values += value
+            slopes += slope
         return values, slopes
 
     return evaluate
 
 
-def _of_rows(space: GaussianNetwork, theta: np.ndarray, x: np.ndarray, actions: np.ndarray) -> tuple[float, np.ndarray]:
-    """−½ Σ (a − z)ᵀΣ⁻¹(a − z) and its gradient [d]."""
-    *inner, output = space.forward(theta, x)
-    delta, slope = space.output_score(output, actions), np.empty_like(theta)
-    value = -0.5 * float(np.sum(delta * (actions - output)))
-    layers = zip(inner, space.layers(theta), space.layer_indices, strict=True)
-    for below, (weights, _), (where, biases) in reversed(list(layers)):
-        slope[where], slope[biases] = delta.T @ below, delta.sum(axis=0)
+def _of_rows(
+    space: GaussianNetwork, thetas: np.ndarray, x: np.ndarray, actions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """−½ Σ (a − z)ᵀΣ⁻¹(a − z) [m] and its gradient [m, d] at every θ [m, d], over rows x [q, n]."""
+    indices = space.layer_indices
+    *inner, last = ((thetas[:, where], thetas[:, biases, None]) for where, biases in indices)
+    values = [x]
+    for weights, biases in inner:
+        z = weights @ values[-1]
+        z += biases
+        values.append(space.activate(z))
+    left = actions - last[0] @ values[-1] - last[1]
+    delta, slopes = space.precision @ left, np.empty_like(thetas)
+    found = -0.5 * (delta * left).sum(axis=(1, 2))
+    for below, (weights, _), (where, biases) in zip(
+        reversed(values), (last, *reversed(inner)), reversed(indices), strict=True
+    ):
+        slopes[:, where], slopes[:, biases] = delta @ below.swapaxes(-1, -2), delta.sum(axis=-1)
         if below is not x:
-            delta = (delta @ weights) * space.slope(below)
-    return value, slope
+            delta = weights.swapaxes(1, 2) @ delta
+            delta *= space.slope(below)
+    return found, slopes

@@ -18,6 +18,8 @@ COMPARED: dict[str, dict[str, Any]] = {
 """The designs compared at equal totals; the paper's objective asks for all undecided units together there."""
 ROUNDS = {"none": 0, "paper": 3}
 """Rounds after the first one at equal totals, where they are not planned from the total."""
+DEFAULT = {"design": "d-optimal", "design_options": {}, "num_attempts": 3}
+"""How this library configures where nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,7 @@ class Configuring:
     title: str
     quick_episodes: tuple[int, ...]  # n of the miniature
     totals: tuple[int, ...]  # of all episodes that are paid for
-    paper: dict[str, Any]  # the options of the paper's objective, as ours uses it
-    num_attempts: int  # of ours for each feature, N_conf
+    paper: dict[str, Any]  # the options of the paper's objective, as ours uses it in the story
     story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
     story_episodes: int
 
@@ -39,8 +40,8 @@ class Configuring:
         return LITERAL[self.experiment]
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """By both procedures, with and without configuring by episodes of a round, and one agent's story; by ours, all
-        designs at equal totals, too.
+        """By both procedures, with and without configuring by episodes of a round, and one agent's story by the paper's
+        objective; by ours, all designs at equal totals, too.
 
         The parts differ in what one round costs, never in the agents.
         """
@@ -58,20 +59,16 @@ class Configuring:
 
     def _by_episodes(self, scale: Scale, procedure: str) -> list[dict[str, Any]]:
         literal = procedure == "literal"
-        attempts = self.stated.num_attempts.value if literal and self.stated.num_attempts else self.num_attempts
-        configured = {
-            "design": "paper",
-            "design_options": self.stated.objective if literal else self.paper,
-            "num_attempts": 1 if scale.quick else attempts,
-        }
+        attempts = {"num_attempts": 1 if scale.quick else self.stated.num_attempts and self.stated.num_attempts.value}
+        printed = {"design": "paper", "design_options": self.stated.objective if literal else self.paper, **attempts}
         still = {"design": "none", "design_options": {}, "num_attempts": 0}
         settings = [
             self._shared(scale, procedure, seed) | {"part": "episodes", "num_episodes": n, **way}
             for n in (self.quick_episodes if scale.quick else self.stated.num_episodes.value)
-            for way in (still, configured)
+            for way in (still, printed if literal else DEFAULT)
             for seed in self._seeds(scale)
         ]
-        story = configured | self.story | {"num_episodes": self.story_episodes, "keep_rounds": True}
+        story = printed | self.story | {"num_episodes": self.story_episodes, "keep_rounds": True}
         return [*settings, self._shared(scale, procedure, 0) | {"part": "story", **story}]
 
     def analyse(self, records: list[Record]) -> list[Panel]:

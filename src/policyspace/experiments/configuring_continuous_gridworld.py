@@ -14,7 +14,6 @@ SETTINGS = Configuring(
     quick_episodes=(100,),
     totals=(40, 120, 400),
     paper={"penalty": 1e-6, "num_updates": 100, "learning_rate": 0.01},
-    num_attempts=1,  # of 50 features each; the two attempts more of the paper triple the time
     # The paper's example: unknown to the agent are the goal's features in the two top rows.
     story={
         "controls": [

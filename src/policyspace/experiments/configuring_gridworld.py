@@ -14,7 +14,6 @@ SETTINGS = Configuring(
     quick_episodes=(10, 30),
     totals=(40, 120, 400),
     paper={"penalty": 0.125, "num_updates": 150, "learning_rate": 0.01},
-    num_attempts=3,
     # The paper's example: all but the goal's column is known; starts lower left, goals lower right.
     story={
         "controls": [f"{name}_{level}" for name in ("row", "col", "goal_row") for level in range(4)],

@@ -34,8 +34,6 @@ COLUMNS = (
     "agents with a false selection",
 )
 MISSED, WRONG = "false_negative_rate", "false_positive_rate"
-WAYS = {"none": "without configuration", "paper": "configured"}
-"""The two ways that the paper compares."""
 
 
 def panels(name: str, title: str, records: list[Record]) -> list[Panel]:
@@ -94,6 +92,13 @@ def judge(found: pl.DataFrame) -> list[Part]:
     return [_flat(found), _falls(found), _helps(found)]
 
 
+def ways(found: pl.DataFrame) -> dict[str, str]:
+    """The two ways that the paper compares: no configuration, and the one design that these agents were configured by."""
+    return {
+        name: "without configuration" if name == "none" else "configured" for name in found["design"].unique().sort()
+    }
+
+
 def _flat(found: pl.DataFrame) -> Part:
     changes = _from_first(found, WRONG)
     if not changes:
@@ -108,7 +113,7 @@ def _falls(found: pl.DataFrame) -> Part:
     falls = {design: change for (design, n), change in _from_first(found, MISSED).items() if n == last}
     if not falls:
         return Part("β̂ is known at one n only", None)
-    said = " and ".join(f"{change.rounded(3)} {WAYS[design]}" for design, change in falls.items())
+    said = " and ".join(f"{change.rounded(3)} {ways(found)[design]}" for design, change in falls.items())
     first = found["episodes"].to_numpy().min()
     return Part(f"From n = {first} to {last} β̂ changes by {said}",
                 all_of(above(Mean(-change.value, change.margin, 0)) for change in falls.values()))  # fmt: skip
@@ -117,10 +122,10 @@ def _falls(found: pl.DataFrame) -> Part:
 def _from_first(found: pl.DataFrame, rate: str) -> dict[tuple[str, int], Mean]:
     """How a rate of the same agents changes from the smallest n to every other, with and without configuration."""
     sizes = found["episodes"].unique().sort().to_list()
-    level = 1 - 0.05 / max(1, len(WAYS) * (len(sizes) - 1))
+    level = 1 - 0.05 / max(1, 2 * (len(sizes) - 1))
     changes = {
         (design, n): difference(found.filter(pl.col("design") == design), rate, "episodes", n, sizes[0], level)
-        for design in WAYS
+        for design in ways(found)
         for n in sizes[1:]
     }
     return {key: change for key, change in changes.items() if change is not None}
@@ -142,7 +147,8 @@ def _helps(found: pl.DataFrame) -> Part:
 def gains_of(found: pl.DataFrame) -> dict[int, Mean]:
     """How much lower β̂ of the same agents is with configuration, at every n, by intervals that hold for all n at once."""
     level = 1 - 0.05 / found["episodes"].n_unique()
-    return differences(found, MISSED, "design", "none", "paper", "episodes", level)
+    designs = [design for design in ways(found) if design != "none"]
+    return differences(found, MISSED, "design", "none", designs[0], "episodes", level) if designs else {}
 
 
 def by_episodes(name: str, title: str, records: list[Record]) -> Panel:
@@ -165,11 +171,12 @@ def by_episodes(name: str, title: str, records: list[Record]) -> Panel:
 
 def _paid(found: pl.DataFrame) -> str:
     """What configured runs pay, and how many runs select falsely."""
-    false = rates(found, "any_false", "design")
-    errors = ", ".join(f"{rate.count} of {rate.num_runs} {WAYS[design]}" for design, rate in false.items())
-    if "paper" not in false:
+    false, named = rates(found, "any_false", "design"), ways(found)
+    errors = ", ".join(f"{rate.count} of {rate.num_runs} {named[design]}" for design, rate in false.items())
+    configured = found.filter(pl.col("design") != "none")
+    if configured.is_empty():
         return f"There are no configured runs. Runs with a false selection: {errors}."
-    rounds = float(np.mean(found.filter(pl.col("design") == "paper")["num_rounds"].to_list()))
+    rounds = float(np.mean(configured["num_rounds"].to_list()))
     return (
         f"A configured run has {rounds:.0f} rounds on average, so it pays {rounds:.0f}·n episodes. Runs with a false "
         f"selection: {errors}."

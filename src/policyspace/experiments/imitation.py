@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.configuration import configure
 from policyspace.configuration.round import Round
-from policyspace.experiments.configured_run import world_and_space
+from policyspace.experiments.configured_run import designed, printed, world_and_space
+from policyspace.experiments.configuring import DEFAULT
 from policyspace.experiments.imitation_panels import analyse
 from policyspace.experiments.imitators import PENALTY, Counts, adam, divergence, in_gauge, lasso, ridge
 from policyspace.experiments.literal import LITERAL, procedures
@@ -28,7 +28,9 @@ RUNS = 25
 EPISODES = (10, 30, 100, 300, 1000, 3000)
 SIGNIFICANCE = 0.01
 NUM_ATTEMPTS = 3
-LEARNING = LITERAL["gridworld"].learning
+"""N_conf of the grid world, of Algorithm 4."""
+GRID = LITERAL["gridworld"]
+LEARNING = GRID.learning
 """The paper's learning: weights that are learned better grow without end, and nobody imitates them."""
 
 
@@ -60,14 +62,11 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
         batches.append(new.act(world, configuration, acting, num_episodes))
         return batches[-1]
 
-    rounds = list(
-        configure(
-            world, observe, rounds_key, space, "simplified", SIGNIFICANCE, None, n, NUM_ATTEMPTS, None, initial, published
-        )
-    )  # fmt: skip
+    made = printed if published else designed
+    rounds = made(_configuring(published, n), world, space, observe, rounds_key, initial)
     spaces = {
         "true": agent.controls,
-        "no-conf": _identified(rounds[0]),
+        "no-conf": _identified(rounds[0], published),
         "conf": rounds[-1].selected,
     }
     data = counts_of(world, batches[0])
@@ -83,6 +82,18 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
         "wrong": {name: len(set(spaces[name]) - set(agent.controls)) for name in ("no-conf", "conf")},
         "error": {name: float(np.linalg.norm(in_gauge(fit) - truth)) for name, fit in fits.items()},
         "divergence": {name: divergence(truth, fit, design_of(world), visits) for name, fit in fits.items()},
+    }
+
+
+def _configuring(published: bool, num_episodes: int) -> dict[str, Any]:
+    """How the space is identified: by Algorithm 4 as printed, or as this library does."""
+    common = {"significance": SIGNIFICANCE, "num_episodes": num_episodes}
+    if not published:
+        return common | DEFAULT
+    return common | {
+        "adam": GRID.adam,
+        "design_options": GRID.objective,
+        "num_attempts": NUM_ATTEMPTS,
     }
 
 
@@ -110,8 +121,10 @@ def _agent(seed: int) -> tuple[Agent, Configuration, Key]:
     return learn(world, space, world.random_controls(controls), initial, learning, **LEARNING), initial, rounds_key
 
 
-def _identified(first: Round) -> tuple[str, ...]:
+def _identified(first: Round, published: bool) -> tuple[str, ...]:
     """Rule 2 on the episodes at ω₀ alone, at full δ instead of that round's share; nothing where they cannot be tested."""
+    if published:
+        return first.selected  # every round of Algorithm 4 has full δ
     tests = [] if first.identification is None else first.identification.tests
     return tuple(test.group for test in tests if test.adjusted_p_value <= SIGNIFICANCE)
 

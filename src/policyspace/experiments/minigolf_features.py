@@ -7,7 +7,7 @@ import polars as pl
 from scipy.stats import binomtest
 
 from policyspace.experiments.configured_run import observed_agent
-from policyspace.experiments.configuring import rounds_at
+from policyspace.experiments.configuring import DEFAULT, rounds_at
 from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
 from policyspace.experiments.frames import groups, paired, rates, tidy
 from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
@@ -33,9 +33,6 @@ PAPER = {"penalty": 0.25, "num_updates": 100}
 
 TOTALS = (12, 40, 120)
 TOTALS_RUNS = 40
-NUM_ATTEMPTS = 3
-"""Rounds after the first one of a joint design."""
-
 FEATURES = dict(zip(Minigolf.feature_names, ("x", "f", "√x", "√f", "√(xf)"), strict=True))
 WAYS = {design: LABELS[design] for design in ("none", "paper", "d-optimal")}
 NAMED = ("sqrt_x", "sqrt_xf")
@@ -50,14 +47,14 @@ Counts = dict[tuple[str, int, str], Rate]
 def cells(scale: Scale) -> list[Cell]:
     """Ways of configuring at equal numbers of episodes a round, as the paper compares them, and at equal totals."""
     features = [
-        _cell(procedure, "features", design, options, seed, num_attempts=attempts, num_episodes=n)
+        _cell(procedure, "features", seed, num_episodes=n, **way)
         for procedure in procedures(scale)
         for n in ((40,) if scale.quick else EPISODES)
-        for design, options, attempts in _ways(scale, procedure)
+        for way in _ways(scale, procedure)
         for seed in range(scale.num_runs(RUNS, 2))
     ]
     totals = [
-        _cell("ours", "totals", design, options, seed, **rounds_at(total, design))
+        _cell("ours", "totals", seed, design=design, design_options=options, **rounds_at(total, design))
         for total in ((40,) if scale.quick else TOTALS)
         for design, options in (("none", {}), ("uniform", {}), ("paper", {**PAPER, "joint": True}), ("d-optimal", {}))
         for seed in range(scale.num_runs(TOTALS_RUNS, 2))
@@ -65,24 +62,21 @@ def cells(scale: Scale) -> list[Cell]:
     return features + ([] if scale.as_published else totals)
 
 
-def _ways(scale: Scale, procedure: str) -> list[tuple[str, dict[str, Any], int]]:
-    """(design, its options, attempts): none, Algorithm 4 with N_conf = 10 attempts a feature, and our default."""
-    attempts = 1 if scale.quick else 10
-    if procedure == "literal":
-        return [("none", {}, 0), ("paper", STATED.objective, attempts)]
-    return [("none", {}, 0), ("paper", PAPER, attempts), ("d-optimal", {}, NUM_ATTEMPTS)]
+def _ways(scale: Scale, procedure: str) -> list[dict[str, Any]]:
+    """No configuration, and Algorithm 4 with N_conf = 10 attempts a feature or, by ours, our default."""
+    still = {"design": "none", "design_options": {}, "num_attempts": 0}
+    printed = {"design": "paper", "design_options": STATED.objective, "num_attempts": 1 if scale.quick else 10}
+    return [still, printed if procedure == "literal" else DEFAULT]
 
 
-def _cell(procedure: str, part: str, design: str, options: dict[str, Any], seed: int, **rounds: int) -> Cell:
+def _cell(procedure: str, part: str, seed: int, **way: Any) -> Cell:
     literal = procedure == "literal"
     return Cell(
         "minigolf-features",
         {
             "procedure": procedure,
             "part": part,
-            "design": design,
-            "design_options": options,
-            **rounds,
+            **way,
             "learning": AS_PUBLISHED if literal else BRIEF[OURS],
             **({"adam": STATED.adam} if literal else {}),
             "significance": STATED.significance.value,
@@ -151,8 +145,8 @@ def gains(records: list[Record], design: str) -> dict[tuple[int, str], tuple[int
 
 def judge(records: list[Record]) -> list[Part]:
     """For the features that the paper names, and for any: whether configuring helps where there is room for it."""
-    with_room = room(records)
-    tests = {key: found for key, found in gains(records, "paper").items() if key in with_room}
+    with_room, designs = room(records), {r.setting["design"] for r in records} - {"none"}
+    tests = {key: found for design in designs for key, found in gains(records, design).items() if key in with_room}
     helped = {name for (_, name), (_, _, p) in tests.items() if p <= 0.05 / len(tests)}
     return [_named(name, tests, name in helped) for name in NAMED] + [
         Part(f"Features that configuring surely helps with: {', '.join(FEATURES[name] for name in helped) or 'none'}",

@@ -31,7 +31,7 @@ class ShallowRows(GaussianRows):
         """The output layer is at its best given the inner weights (variable projection)."""
         basis = np.empty((len(self._inner) + 1, len(self)))
         basis[-1] = 1.0
-        self._activate(np.matmul(theta[self._inner], self._columns, out=basis[:-1]))
+        self.space.activate(np.matmul(theta[self._inner], self._columns, out=basis[:-1]))
         weighted = basis if self.weights is None else basis * self.weights
         theta = theta.copy()
         self._solve_output(theta, free[self.last], weighted @ basis.T, weighted @ self._targets.T, precision)
@@ -40,18 +40,6 @@ class ShallowRows(GaussianRows):
         total = float(np.sum(self.space.precision * spread))
         penalty = 0.5 * float(precision @ theta**2)
         return Point(theta, -0.5 * (total + self._constant) - penalty, [basis, residual])
-
-    def _activate(self, z: np.ndarray) -> None:
-        """The activation in place; tanh z = 1 − 2/(1 + e^{2z}) to rounding, at half the price of the library's."""
-        if self.space.activation == "relu":
-            np.maximum(z, 0.0, out=z)
-            return
-        z *= 2.0
-        np.minimum(z, 80.0, out=z)  # tanh is 1 there to the bit, and nothing overflows
-        np.exp(z, out=z)
-        z += 1.0
-        np.divide(-2.0, z, out=z)
-        z += 1.0
 
     def output_score(self, point: Point) -> np.ndarray:
         """Σ⁻¹(a − z), times the row's weight."""

@@ -137,6 +137,18 @@ class Network(PolicySpace):
             value = jnp.tanh(z) if self.activation == "tanh" else jnp.maximum(z, 0.0)
         return jnp.tensordot(last[0], value, 1) + last[1]
 
+    def activate(self, z: np.ndarray) -> np.ndarray:
+        """The activation, in place; tanh z = 1 − 2/(1 + e^{2z}) to rounding, at half the price of the library's."""
+        if self.activation == "relu":
+            return np.maximum(z, 0.0, out=z)
+        z *= 2.0
+        np.minimum(z, 80.0, out=z)  # tanh is 1 there to the bit, and nothing overflows
+        np.exp(z, out=z)
+        z += 1.0
+        np.divide(-2.0, z, out=z)
+        z += 1.0
+        return z
+
     def slope(self, value: Array) -> Array:
         """The derivative of the activation, from its value."""
         return 1.0 - value**2 if self.activation == "tanh" else value > 0
