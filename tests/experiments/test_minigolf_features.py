@@ -104,12 +104,12 @@ def test_cells_are_the_papers_settings():
     found = [c.setting for c in cells(Scale())]
     features = [s for s in found if s["part"] == "features"]
     literal, ours = ([s for s in features if s["procedure"] == one] for one in ("literal", "ours"))
-    assert (len(literal), len(ours)) == (2 * len(EPISODES) * RUNS, 3 * len(EPISODES) * RUNS)
+    assert (len(literal), len(ours)) == (2 * len(EPISODES) * RUNS, 2 * len(EPISODES) * RUNS)
     assert len(found) - len(features) == 4 * len(TOTALS) * TOTALS_RUNS
-    for one in (literal, ours):
-        paper = next(s for s in one if s["design"] == "paper")
-        assert (paper["num_attempts"], paper["significance"]) == (10, 0.01)
-        assert (paper["design_options"]["penalty"], paper["design_options"]["num_updates"]) == (0.25, 100)
+    paper = next(s for s in literal if s["design"] == "paper")
+    assert (paper["num_attempts"], paper["significance"]) == (10, 0.01)
+    assert (paper["design_options"]["penalty"], paper["design_options"]["num_updates"]) == (0.25, 100)
+    assert {(s["design"], s["num_attempts"]) for s in ours} == {("none", 0), ("d-optimal", 3)}
     assert {s["design_options"].get("last_point") for s in literal if s["design"] == "paper"} == {True}
     assert [c.setting for c in cells(Scale(as_published=True))] == literal
 
@@ -119,7 +119,7 @@ def test_a_run_sees_as_many_episodes_as_it_says(part, procedure):
     setting = next(
         c.setting
         for c in cells(Scale(quick=True))
-        if (c.setting["part"], c.setting["design"], c.setting["procedure"]) == (part, "paper", procedure)
+        if (c.setting["part"], c.setting["procedure"]) == (part, procedure) and c.setting["design"] != "none"
     ) | {"learning": {"start": "safe", "stages": [[0.01, 10, 50, 0.002]]}}  # fmt: skip
     found = run(setting)
     assert found == run(setting)
