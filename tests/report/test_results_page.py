@@ -194,9 +194,9 @@ def test_the_page_says_what_was_found(made):
     assert "Judged by Runs <enough> and intervals." in page
     assert "Configuring finds what is <hidden>." in page and "uniform <b>" in page, "words are never taken for tags"
     assert page.index("Discrete grid world") < page.index("Our own <table>"), "the order of the paper, not of the runs"
-    assert "Literal 1 cells, 62 s of computing, 31 s on the clock Ours 1 cells, 62 s of computing" in page
+    assert "Literal 1 cells, 62 s of processor time, 31 s on the clock Ours 1 cells, 62 s of processor time" in page
     assert "≈ 7.3 weeks: 25 runs × 49 h" in page, "an estimate, and what it was multiplied from"
-    assert "Ours 3 cells, 3.1 min of computing, 93 s on the clock" in page, "all of it together"
+    assert "Ours 3 cells, 3.1 min of processor time, 93 s on the clock" in page, "all of it together"
     assert page.count("policyspace reproduce first-fake") == 2
     assert "miniature" not in page and "Not here yet" not in page
     assert all((made / "figures" / folder / "fake-1-0.svg").is_file() for folder in (".", "literal"))

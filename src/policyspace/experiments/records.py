@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS records (
     experiment TEXT NOT NULL,
     setting TEXT NOT NULL,   -- JSON with sorted keys; the seed is part of it
     version TEXT NOT NULL,
-    duration REAL NOT NULL,  -- seconds
+    duration REAL NOT NULL,  -- seconds of processor time
     result TEXT NOT NULL,    -- JSON
     elapsed REAL,            -- seconds on the clock since the record before it
     PRIMARY KEY (experiment, setting)

@@ -235,7 +235,7 @@ def spent(columns: list[dict[str, Any]]) -> str:
     cells = f"{sum(column['num_cells'] for column in columns):,}".replace(",", NO_BREAK)
     computing = duration(sum(column["seconds_of_computing"] for column in columns))
     clock = "" if None in clocks else f", {duration(sum(clocks))} on the clock"
-    return f"{cells} cells, {computing} of computing{clock}"
+    return f"{cells} cells, {computing} of processor time{clock}"
 
 
 def _claim(claim: Claim, experiment: dict[str, Any], folder: Path, files: PageFiles) -> Iterator[str]:
