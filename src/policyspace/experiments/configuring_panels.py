@@ -161,7 +161,7 @@ def by_episodes(name: str, title: str, records: list[Record]) -> Panel:
         CLAIM,
         verdict_of(parts, min(rate.num_runs for rate in rates(found, "any_false", "design", "episodes").values())),
         f"{why(parts)} {_paid(found)}",
-        draw(found, f"{title}: one round of n episodes", "episodes of one round, n"),
+        draw(found, f"{title}: rounds of n episodes", "episodes of one round, n"),
         COLUMNS,
         _rows(found),
         {"summaries": _numbers(found), "gains": {str(n): gain.numbers for n, gain in gains.items()}},
@@ -215,9 +215,9 @@ def draw(found: pl.DataFrame, title: str, label: str) -> "Figure":
         logarithmic(axes, found["episodes"].unique().sort().to_list())
         axes.set_xlabel(label)
         axes.set_title(titles[rate], loc="left", fontsize=10.5)
-    plots[MISSED].set_ylim(0, 1.02)
+    plots[MISSED].set_ylim(-0.02, 1.02)  # a mark at zero is seen whole
     top = max(0.05, plots[WRONG].get_ylim()[1])
-    plots[WRONG].set_ylim(-0.03 * top, top)  # a mark at zero is seen whole
+    plots[WRONG].set_ylim(-0.03 * top, top)
     figure.legend(*plots[MISSED].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
                   fontsize=8.5)  # fmt: skip
     return figure
