@@ -23,6 +23,7 @@ calibrate: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python -m benchmarks.honesty
 	$(BIN)/python -m benchmarks.drivers
+	$(BIN)/policyspace reproduce gridworld continuous-gridworld minigolf-features
 	$(BIN)/python -m benchmarks.designs
 
 # Ratios against statsmodels and scikit-learn, measured in the same run.

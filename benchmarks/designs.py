@@ -1,16 +1,16 @@
-"""What a configuration is worth at equal totals: `python -m benchmarks.designs` remakes the tables of docs/designs.md."""
+"""What a configuration is worth at equal totals, as docs/designs.md shows it, from what `policyspace reproduce` left.
 
-import argparse
-import json
+`python -m benchmarks.designs [FOLDER]`, by default `results`: the tables and figures of the worlds whose cells are finished.
+"""
+
 import re
+import sys
 from pathlib import Path
-from typing import Any
 
-from policyspace.data.code_version import code_version
 from policyspace.experiments.catalogue import experiment_module
 from policyspace.experiments.configuring_panels import COLUMNS, at_totals
 from policyspace.experiments.panel import Scale
-from policyspace.experiments.records import Cell, Record
+from policyspace.experiments.records import Record, Store
 from policyspace.report.style import save
 from policyspace.table import Table
 
@@ -19,24 +19,13 @@ WORLDS = {
     "continuous-gridworld": "Continuous grid world",
     "minigolf-features": "Minigolf",
 }
-ORDER = ("d-optimal", "none", "uniform", "paper", "noncentrality")
-"""Which designs are run first."""
 PAGE = Path("docs/designs.md")
-
-
-def cells(name: str, agents: int) -> list[Cell]:
-    """The part of an experiment at equal totals, design by design."""
-    found = experiment_module(name).cells(Scale(runs=agents))
-    totals = [cell for cell in found if cell.setting.get("part") == "totals"]
-    return sorted(totals, key=lambda cell: (ORDER.index(cell.setting["design"]), cell.setting["budget"]))
 
 
 def remake(records: dict[str, list[Record]]) -> None:
     """The tables between the marks of the page, and their figures."""
     page = PAGE.read_text(encoding="utf-8")
     for name, found in records.items():
-        if not found:
-            continue
         panel = at_totals(name, WORLDS[name], found)
         if panel.figure is not None:
             save(panel.figure, PAGE.parent / "images" / f"designs-{name}.svg")
@@ -52,34 +41,19 @@ def remake(records: dict[str, list[Record]]) -> None:
 
 
 def main() -> None:
-    """Cells one after the other; those in the records file are not run again."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.designs", description=__doc__)
-    parser.add_argument("--agents", type=int, default=25)
-    parser.add_argument("--worlds", nargs="*", default=list(WORLDS))
-    parser.add_argument("--designs", nargs="*", default=list(ORDER))
-    parser.add_argument("--records", type=Path, default=Path("results/designs.jsonl"))
-    given = parser.parse_args()
-    given.records.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.records.read_text(encoding="utf-8").splitlines() if given.records.exists() else []
-    known: dict[tuple[str, str], Any] = {tuple(row["cell"]): row["result"] for row in map(json.loads, lines)}
-    wanted = {name: cells(name, given.agents) for name in given.worlds}
-    for name, some in wanted.items():
-        for cell in some:
-            if cell.key not in known and cell.setting["design"] in given.designs:
-                known[cell.key] = experiment_module(name).run(cell.setting)
-                with given.records.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"cell": cell.key, "result": known[cell.key]}) + "\n")
-    version = code_version()
-    remake(
-        {
-            name: [
-                Record(cell.experiment, cell.setting, version, 0.0, known[cell.key])
-                for cell in some
-                if cell.key in known
-            ]
-            for name, some in wanted.items()
-        }
-    )
+    """The parts of the experiments at equal totals."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+    records = {}
+    with Store(folder / "records.sqlite") as store:
+        for name in WORLDS:
+            cells = [c for c in experiment_module(name).cells(Scale()) if c.setting.get("part") == "totals"]
+            if missing := store.missing(cells):
+                print(
+                    f"{name}: {len(missing)} of {len(cells)} cells are missing: run `policyspace reproduce {name}` first."
+                )
+            else:
+                records[name] = store.records_of(cells)
+    remake(records)
 
 
 if __name__ == "__main__":
