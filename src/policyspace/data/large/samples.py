@@ -103,6 +103,13 @@ class Strata:
         return Strata.of(table, self.action, np.concatenate([self.numbers, other.numbers]), below)
 
 
+def rows_of(table: "pyarrow.Table", rows: np.ndarray) -> "pyarrow.Table":
+    """A copy of some rows, so that the others may be forgotten."""
+    import pyarrow
+
+    places = np.ascontiguousarray(rows, dtype=np.int64)  # as a buffer: pyarrow.array would import pandas
+    return table.take(pyarrow.Array.from_buffers(pyarrow.int64(), len(places), [None, pyarrow.py_buffer(places)]))
+
+
 def _some(table: "pyarrow.Table", numbers: np.ndarray, rows: np.ndarray) -> "tuple[pyarrow.Table, np.ndarray]":
-    """Copies of some rows, so that the others may be forgotten."""
-    return table.take(rows), numbers[rows]
+    return rows_of(table, rows), numbers[rows]

@@ -13,7 +13,7 @@ from policyspace.data.columns import MAX_LEVELS
 from policyspace.data.joint_moments import BLOCK
 from policyspace.data.large.layout import Layout, Taken, column_numbers
 from policyspace.data.large.parts import Part
-from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, scattered
+from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, rows_of, scattered
 from policyspace.data.limits import check_limit
 from policyspace.data.readers import located
 from policyspace.errors import InputError
@@ -144,7 +144,7 @@ class Scan:
         chosen = np.flatnonzero(numbers <= np.uint64(int(self.share * (2**64 - 1025))))
         rows = (chosen[:, None] * STRETCH + np.arange(STRETCH)).ravel()
         rows = rows[rows < len(taken)]
-        return Stretches.of(taken.table.take(rows), numbers[rows // STRETCH], MOST_STRETCHED)
+        return Stretches.of(rows_of(taken.table, rows), numbers[rows // STRETCH], MOST_STRETCHED)
 
 
 def share_of_stretches(num_rows: int | None) -> float:
