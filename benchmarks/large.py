@@ -55,25 +55,30 @@ print(f"{time.perf_counter() - wall:.0f} s; {answer.test}, {len(answer.tests)} t
 
 
 def make(path: Path, num_rows: int, kind: str) -> None:
-    """Sixteen normal features, an amount that uses two of them and one of four labels that uses eight."""
+    """Sixteen normal features, an amount that uses two of them, and one of four and one of five labels that use eight."""
     import pyarrow
     import pyarrow.parquet
 
-    rng, writer = np.random.default_rng(SEED), None
+    rng, of_five, writer = np.random.default_rng(SEED), np.random.default_rng(SEED + 1), None
     weights = 0.3 * rng.standard_normal((8, 3))
+    five = 0.3 * of_five.standard_normal((8, 4))
     for start in range(0, num_rows, CHUNK):
         size = min(CHUNK, num_rows - start)
         x = rng.standard_normal((NUM_FEATURES, size)).astype(kind)
         amount = (0.002 * x[0] + 0.001 * x[3] + rng.standard_normal(size)).astype(kind)
-        score = np.zeros((4, size))
-        score[:3] = weights.T @ x[:8]
-        label = (score + rng.gumbel(size=score.shape)).argmax(axis=0).astype(np.int8)
-        columns = {f"x{j}": x[j] for j in range(NUM_FEATURES)} | {"amount": amount, "label": label}
+        columns = {f"x{j}": x[j] for j in range(NUM_FEATURES)}
+        columns |= {"amount": amount, "label": chosen(rng, weights, x), "option": chosen(of_five, five, x)}
         table = pyarrow.table(columns)
         writer = writer or pyarrow.parquet.ParquetWriter(path, table.schema)
         writer.write_table(table)
     if writer is not None:
         writer.close()
+
+
+def chosen(rng: np.random.Generator, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A label for each row: by the first eight features, and by noise."""
+    score = np.vstack([weights.T @ x[: len(weights)], np.zeros(x.shape[1])])
+    return (score + rng.gumbel(size=score.shape)).argmax(axis=0).astype(np.int8)
 
 
 def measured(program: str, *arguments: str) -> tuple[float, float, str]:
@@ -102,13 +107,13 @@ WANTED = {
 
 
 def large(num_rows: int = 10**7, kind: str = "float64", fewer: bool = False) -> list[Row]:
-    """The amount, the label with 16 tests and, unless there shall be `fewer`, with a test of every parameter and feature."""
+    """The amount, four labels with 16 tests and, unless there shall be `fewer`, five with a test of every parameter: 64."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
         make(path, num_rows, kind)
         size = f"{num_rows:.0e} × {NUM_FEATURES} {kind}"
-        cases = [("Gaussian", "amount", "feature"), ("Boltzmann, by feature", "label", "feature")]
-        cases += [] if fewer else [("Boltzmann, by parameter", "label", "parameter")]
+        cases = [("Gaussian", "amount", "feature"), ("Boltzmann, 4 labels by feature", "label", "feature")]
+        cases += [] if fewer else [("Boltzmann, 5 labels by parameter", "option", "parameter")]
         rows: list[Row] = []
         for (name, action, groups), wanted in zip(cases, WANTED[kind], strict=False):
             rows += compared(path, f"{name}, {size}", action, groups, wanted)

@@ -47,6 +47,8 @@ class Stretches:
         """Those that are kept of these rows."""
         if below < 2**64:
             table, numbers = _some(table, numbers, np.flatnonzero(numbers < np.uint64(below)))
+        if len(numbers) <= most:
+            return cls(table, numbers, below)
         distinct, place, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
         kept = int(np.searchsorted(np.cumsum(sizes), most, side="right"))
         if kept < len(distinct):
