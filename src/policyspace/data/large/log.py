@@ -101,7 +101,7 @@ def open_log(
     workers = backend_of(backend)
     share = share_of_stretches(stored.num_rows)
     scan = Scan(layout, SEED, share, layout.discrete, None if guess is None else guess.layout, also)
-    facts: Facts = workers.reduce(scan, reading.parts, Facts.__add__, "reading what is in the files")
+    facts: Facts = workers.reduce(scan, reading.parts, scan.bounds.add, "reading what is in the files")
     total = facts.num_rows + facts.dropped
     dropped = f"rows dropped for missing values: {facts.dropped} of {total}." if facts.dropped else ""
     with located(path):

@@ -98,11 +98,13 @@ class Strata:
         import pyarrow
 
         table = pyarrow.concat_tables([self.table, other.table])
-        below = {
-            value: min(self.below.get(value, 1.0), other.below.get(value, 1.0))
-            for value in self.below.keys() | other.below.keys()
-        }
-        return Strata.of(table, self.action, np.concatenate([self.numbers, other.numbers]), below)
+        numbers = np.concatenate([self.numbers, other.numbers])
+        return Strata.of(table, self.action, numbers, smaller(self.below, other.below))
+
+
+def smaller(first: Mapping[Any, float], second: Mapping[Any, float]) -> dict[Any, float]:
+    """The smaller of two bounds of each action."""
+    return {value: min(first.get(value, 1.0), second.get(value, 1.0)) for value in first.keys() | second.keys()}
 
 
 def rows_of(table: "pyarrow.Table", rows: np.ndarray) -> "pyarrow.Table":
