@@ -17,7 +17,7 @@ NUM, GROUP = 40_000, 500
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
-    """Eighty row groups of a log with a rare label, of which a hundred rows a label and three hundred in episodes are kept."""
+    """Eighty row groups with a rare label, of which a hundred rows a label and three hundred in episodes are kept."""
     monkeypatch.setattr(samples, "MOST_OF_AN_ACTION", 100)
     for module in (samples, scan):
         monkeypatch.setattr(module, "MOST_STRETCHED", 300)
