@@ -8,6 +8,7 @@ import numpy as np
 from policyspace.data.blocks import ArrayRows, Rows, check_size
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.joint_moments import Moments, moments_of, shift_near
+from policyspace.data.outstanding import Far
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit, Likelihood
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
@@ -40,7 +41,7 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
             raise InputError(
                 f"Firth's penalty needs all rows in memory, found {whole.num_rows} that are read in passes."
             )
-        return likelihood_of_rows(space, whole.rows, whole.strata or demonstrations, whole.moments)
+        return likelihood_of_rows(space, whole.rows, whole.strata or demonstrations, whole.moments, whole.far)
     if kind is AnyPolicy:
         _check_names(space, demonstrations)
         _check_sizes(demonstrations)
@@ -52,13 +53,13 @@ def likelihood_of(space: PolicySpace, demonstrations: Demonstrations, firth: boo
 
 
 def likelihood_of_rows(
-    space: PolicySpace, rows: Rows, sample: Demonstrations, moments: Moments | None = None
+    space: PolicySpace, rows: Rows, sample: Demonstrations, moments: Moments | None = None, far: Far | None = None
 ) -> Likelihood:
     """The likelihood of rows that are not in memory: the same as of arrays, made by passes over them.
 
     `sample` holds some of the rows, rare actions more often than others, and weights that make up for it: fits start there.
-    `moments` of features and actions save the pass that makes them. Only the linear Gaussian and Boltzmann policies are
-    sums over rows.
+    `moments` of features and actions, and rows `far` out, save the pass that finds them. Only the linear Gaussian and
+    Boltzmann policies are sums over rows.
     """
     kind = next((kind for kind in SUMS_OVER_ROWS if isinstance(space, kind)), None)
     if kind is None:
@@ -68,7 +69,8 @@ def likelihood_of_rows(
         )
     _check_match(space, sample)
     _check_number(len(space.column_names), rows.num_rows)
-    return SUMS_OVER_ROWS[kind](space, rows, moments, ArrayRows(sample.features, sample.actions, sample.weights))
+    known = ArrayRows(sample.features, sample.actions, sample.weights)
+    return SUMS_OVER_ROWS[kind](space, rows, moments, known, far)
 
 
 def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:
@@ -80,7 +82,7 @@ def _linear(kind: Any) -> Callable[[Any, Demonstrations], Likelihood]:
 
 
 def _streamed_gaussian(
-    space: GaussianLinear, rows: Rows, moments: Moments | None, known: ArrayRows
+    space: GaussianLinear, rows: Rows, moments: Moments | None, known: ArrayRows, far: Far | None
 ) -> GaussianLikelihood:
     if moments is None:
         moments = moments_of(rows, shift=shift_near(known.features, known.actions))
@@ -111,7 +113,7 @@ LIKELIHOODS: dict[Any, Callable[[Any, Demonstrations], Any]] = {
 }
 """The likelihood of each family: a new family is one line here."""
 
-SUMS_OVER_ROWS: dict[Any, Callable[[Any, Rows, Moments | None, ArrayRows], Likelihood]] = {
+SUMS_OVER_ROWS: dict[Any, Callable[[Any, Rows, Moments | None, ArrayRows, Far | None], Likelihood]] = {
     GaussianLinear: _streamed_gaussian,
     BoltzmannLinear: StreamedBoltzmann,
 }

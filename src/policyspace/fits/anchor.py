@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 
 class SumsOverRows(Protocol):
@@ -55,4 +56,4 @@ class Anchor:
         _, before, scale = self._sampled
         here = self.sample.hessian(theta) * scale
         corrected = self.curvature + here - before * scale
-        return corrected if np.linalg.eigvalsh(corrected)[0] > 0 else here
+        return here if dpotrf(corrected)[1] else corrected  # which must be positive

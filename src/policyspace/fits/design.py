@@ -21,14 +21,14 @@ class Standardisation:
     intercept: bool
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
-        """Raw features [c, q'] → rows of Φ [c, q]."""
-        block = np.empty((len(features), features.shape[1] + self.intercept))
+        """Raw features [c, q'] → rows of Φ [c, q], column by column in memory."""
+        block = np.empty((features.shape[1] + self.intercept, len(features)))
         if self.intercept:
-            block[:, 0] = 1.0
-        own = block[:, self.intercept :]
-        np.subtract(features, self.mean, out=own)
-        own *= self.inverse_scale
-        return block
+            block[0] = 1.0
+        own = block[self.intercept :]
+        np.subtract(features.T, self.mean[:, None], out=own)
+        own *= self.inverse_scale[:, None]
+        return block.T
 
 
 class Design:

@@ -104,7 +104,7 @@ class RestrictedBatch:
     def _rough_step(self, given: tuple[int, np.ndarray, np.ndarray, float]) -> tuple[np.ndarray, float]:
         """A Newton step of what the sample says, and what it promises."""
         i, theta, gradient, last = given
-        if i not in self._preconditioners or last > 0.5:
+        if i not in self._preconditioners or 0.5 < last < np.inf:
             self._preconditioners[i] = self.anchor.curvature_at(theta)
         return self._newton(i, gradient)
 

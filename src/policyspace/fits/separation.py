@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from policyspace.data.blocks import Block
+from policyspace.data.outstanding import Outstanding
 from policyspace.fits.design import Design, Standardisation
-from policyspace.fits.outstanding import Outstanding
 from policyspace.fits.softmax import SoftmaxRows
 
 MOST_CONSTRAINTS = 3000

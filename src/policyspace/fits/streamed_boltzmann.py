@@ -1,19 +1,17 @@
 """The Boltzmann likelihood of rows that are not in memory: fits on some rows first, then few passes over all of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from policyspace.data.blocks import ArrayRows, Block, Rows
+from policyspace.data.blocks import ArrayRows, Rows
 from policyspace.data.joint_moments import BLOCK, Moments, MomentsOf, shift_near
+from policyspace.data.outstanding import Far, FarOf, MomentsAndFar, joined
 from policyspace.fits.anchor import Anchor
 from policyspace.fits.base import Fit
 from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
-from policyspace.fits.design import Standardisation
 from policyspace.fits.newton import TOLERANCE, Maximum, maximise, newton_step
-from policyspace.fits.outstanding import FarOf, Outstanding, joined
 from policyspace.fits.restricted_fits import TRUSTED, RestrictedBatch
 from policyspace.fits.separation import ViolatingOf
 from policyspace.fits.softmax import SoftmaxRows
@@ -37,8 +35,10 @@ class StreamedBoltzmann(BoltzmannLikelihood):
     without one group each climb together.
     """
 
-    def __init__(self, space: BoltzmannLinear, rows: Rows, moments: Moments | None, known: ArrayRows) -> None:
-        moments, known = _first_pass(rows, moments, known, len(space.action_names))
+    def __init__(
+        self, space: BoltzmannLinear, rows: Rows, moments: Moments | None, known: ArrayRows, far: Far | None = None
+    ) -> None:
+        moments, known = _first_pass(rows, moments, far, known, len(space.action_names))
         super().__init__(space, rows, moments)
         self._known, self._made = known, dict[Support, Fit]()
 
@@ -145,30 +145,15 @@ class StreamedBoltzmann(BoltzmannLikelihood):
         return self._as_fit(best.theta, best.value, best.gradient, True, support, separated)
 
 
-@dataclass(frozen=True)
-class FirstPass:
-    """Moments and rows far out of a block, for `Rows.total`."""
-
-    moments: MomentsOf
-    far: FarOf
-
-    def __call__(self, block: Block) -> tuple[Moments, Outstanding]:
-        """Both."""
-        return *self.moments(block), *self.far(block)
-
-
-def _first_pass(rows: Rows, moments: Moments | None, known: ArrayRows, num_actions: int) -> tuple[Moments, ArrayRows]:
-    """The moments of all rows, and the known rows with all that are far out among them."""
+def _first_pass(
+    rows: Rows, moments: Moments | None, far: Far | None, known: ArrayRows, num_actions: int
+) -> tuple[Moments, ArrayRows]:
+    """The moments of all rows, and the known rows with all that are far out among them; no pass where both are there."""
     shift = shift_near(known.features, known.actions, num_actions)
-    weights = np.ones(known.num_rows) if known.weights is None else known.weights
-    q = known.features.shape[1]
-    away = known.features - shift[:q]
-    mean = weights @ away / weights.sum()
-    spread = np.sqrt(np.maximum(weights @ away**2 / weights.sum() - mean**2, 0.0))
-    inverse = np.divide(1.0, spread, out=np.full(q, 1e100), where=spread > 0)
-    far = FarOf(Standardisation(shift[:q] + mean, inverse, False))
+    by = FarOf.of(known, shift[: known.features.shape[1]])
+    found = None if far is None else far.again(by)
     if moments is None:
-        moments, found = rows.total(FirstPass(MomentsOf(shift, num_actions), far), BLOCK)
-    else:
-        (found,) = rows.total(far, BLOCK)
-    return moments, far.completed(known, found)
+        moments, found = rows.total(MomentsAndFar(MomentsOf(shift, num_actions), by), BLOCK)
+    elif found is None:
+        (found,) = rows.total(by, BLOCK)
+    return moments, by.completed(known, found)

@@ -79,9 +79,10 @@ def clustered_p(scores: np.ndarray, clusters: np.ndarray) -> float:
     codes, inverse = np.unique(clusters, return_inverse=True)
     if not 4 <= len(codes) < len(scores):
         return 1.0
-    sums, squares = (np.zeros((len(codes), scores.shape[1])) for _ in range(2))
-    np.add.at(sums, inverse, scores)
-    np.add.at(squares, inverse, scores**2)
+    order = np.argsort(inverse, kind="stable")
+    first = np.searchsorted(inverse[order], np.arange(len(codes)))
+    together = scores[order]
+    sums, squares = np.add.reduceat(together, first), np.add.reduceat(together**2, first)
     excess = sums**2 - squares  # mean zero, row by row of clusters, where rows are independent
     z = excess.sum(axis=0) / np.maximum(np.sqrt((excess**2).sum(axis=0)), np.finfo(float).tiny)
     total = excess.sum(axis=0) / np.maximum(squares.sum(axis=0), np.finfo(float).tiny)

@@ -72,8 +72,6 @@ class Layout:
 
     def _arrays(self, table: "pyarrow.Table") -> "dict[str, Any] | None":
         """Numbers as arrays, coded columns as (codes, values); None where a value is missing or not finite."""
-        import pyarrow
-
         made: dict[str, Any] = {}
         for name in table.column_names:
             column = table.column(name)
@@ -84,8 +82,7 @@ class Layout:
                 if self.texts and any(isinstance(v, str) and v.strip() in TEXTS for v in made[name][1]):
                     return None
             elif name in self.features or name in self.actions or name == self.weights:
-                decimal = pyarrow.types.is_decimal(column.type)
-                made[name] = array = (column.cast("float64") if decimal else column).to_numpy()
+                made[name] = array = numbers_of(column)
                 if array.dtype.kind == "f" and not (self.checked or float(np.dot(array, array)) < LARGEST**2):
                     largest = float(np.abs(array).max())
                     if not np.isfinite(largest):
@@ -188,6 +185,18 @@ class Taken:
         return place, max(known.values()) + 1
 
 
+def numbers_of(column: "pyarrow.ChunkedArray") -> np.ndarray:
+    """A column that misses no value as numbers [n], which are not copied where they lie in one piece.
+
+    What pyarrow itself offers for this imports pandas wherever it is installed: 0.3 s and 60 MB.
+    """
+    import pyarrow
+
+    if not (pyarrow.types.is_integer(column.type) or pyarrow.types.is_floating(column.type)):
+        column = column.cast("float64")
+    return np.from_dlpack(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+
+
 def encoded(column: "pyarrow.ChunkedArray") -> tuple[np.ndarray, list[Any]]:
     """The code of each row, and the values that the codes stand for."""
     import pyarrow
@@ -197,7 +206,7 @@ def encoded(column: "pyarrow.ChunkedArray") -> tuple[np.ndarray, list[Any]]:
     if not column.num_chunks:
         return np.zeros(0, dtype=np.int64), []
     array = column.unify_dictionaries().combine_chunks()
-    return array.indices.to_numpy(zero_copy_only=False), array.dictionary.to_pylist()
+    return np.from_dlpack(array.indices), array.dictionary.to_pylist()
 
 
 def column_numbers(column: "pyarrow.ChunkedArray") -> np.ndarray:

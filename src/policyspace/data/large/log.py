@@ -16,6 +16,7 @@ from policyspace.data.large.layout import Layout
 from policyspace.data.large.parts import DataSet, Part
 from policyspace.data.large.reading import Named, Reading
 from policyspace.data.large.scan import Facts, Scan, share_of_stretches
+from policyspace.data.outstanding import SUSPECT, Far, FarOf, MomentsAndFar
 from policyspace.data.readers import located
 from policyspace.errors import InputError
 
@@ -67,7 +68,8 @@ class LargeLog:
     """A log whose rows are not in memory.
 
     `strata` holds rows of every action, with weights that make up for rare ones being taken more often; None where actions
-    are numbers. `moments` of features and actions are known where the first pass could make them.
+    are numbers. `moments` of features and actions are known where the first pass could make them, and so are rows that lie
+    `far` out.
     """
 
     rows: PartRows
@@ -76,6 +78,7 @@ class LargeLog:
     counted_pairs: int
     num_episodes: int | None
     moments: Moments | None
+    far: Far | None
     stretched: bool = True  # whether the sample is of whole stretches, rather than of every action
 
     @property
@@ -94,27 +97,35 @@ def open_log(
     with located(path):
         reading = Reading.of(stored, columns, discrete)
         layout, guess = reading.layout, reading.guess(reference)
-        also = None if guess is None else _moments_near(guess, reading)
+        also = None if guess is None else _sums_near(guess, reading)
     workers = backend_of(backend)
     share = share_of_stretches(stored.num_rows)
     scan = Scan(layout, SEED, share, layout.discrete, None if guess is None else guess.layout, also)
-    facts: Facts = workers.reduce(scan, reading.parts, Facts.__add__, "reading what is in the files")
+    facts: Facts = workers.reduce(scan, reading.parts, scan.bounds.add, "reading what is in the files")
     total = facts.num_rows + facts.dropped
     dropped = f"rows dropped for missing values: {facts.dropped} of {total}." if facts.dropped else ""
     with located(path):
         named = reading.named(facts.values, reference, dropped)
         foreseen = guess is not None and guess.layout.vocabulary == named.layout.vocabulary
-        return _sample(reading, facts if foreseen else replace(facts, sums=None), named, workers)
+        return _sample(reading, facts if foreseen else replace(facts, sums=None), named, workers, also)
 
 
-def _moments_near(guess: Named, reading: Reading) -> MomentsOf:
-    """What makes the moments of a block, which needs some point in the middle of the rows."""
+def _sums_near(guess: Named, reading: Reading) -> MomentsOf | MomentsAndFar:
+    """What makes the moments of a block, which needs some point in the middle of the rows.
+
+    Where actions are labels it also finds the rows far out, unless the first rows have some: then they are many.
+    """
     block = next(guess.layout.take(reading.head.select(guess.layout.columns)).blocks(reading.head.num_rows))
     num_labels = len(guess.action_names) if guess.layout.discrete else None
-    return MomentsOf(shift_near(block.features, block.actions, num_labels), num_labels)
+    shift = shift_near(block.features, block.actions, num_labels)
+    moments = MomentsOf(shift, num_labels)
+    if num_labels is None:
+        return moments
+    far = FarOf.of(block, shift[: block.features.shape[1]], SUSPECT)
+    return moments if len(far(block)[0].measure) else MomentsAndFar(moments, far)
 
 
-def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend) -> Demonstrations:
+def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend, also: Any) -> Demonstrations:
     layout, counts, label_weights = named.layout, None, None
     total, positive, broken = facts.weights.tolist()
     if layout.weights is not None and not positive:
@@ -132,6 +143,7 @@ def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend) -> D
         facts.num_rows if layout.weights is None or broken else round(total),
         None if layout.episodes is None else len(facts.clusters[layout.episodes]),
         facts.sums[0] if facts.sums else None,
+        Far(also.far, facts.sums[1]) if facts.sums and isinstance(also, MomentsAndFar) else None,
     )  # fmt: skip
     stretches = facts.stretches.table
     if not named.chooses(stretches):

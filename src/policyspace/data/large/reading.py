@@ -107,11 +107,14 @@ class Reading:
 
     def _distinct(self, name: str, values: list[Any]) -> Table:
         """A table of these values as the column holds them."""
+        import polars
         import pyarrow
 
-        kind = self.schema.field(name).type
+        empty, kind = self.head.select([name]).slice(0, 0), self.schema.field(name).type
         coded = pyarrow.types.is_dictionary(kind)
-        table = Table.of(pyarrow.table({name: pyarrow.array(values, kind.value_type if coded else kind)}))
+        if coded:
+            empty = empty.set_column(0, name, empty.column(0).cast(kind.value_type))
+        table = Table.of(polars.DataFrame([polars.Series(name, values, Table.of(empty).frame[name].dtype)]))
         numbers = coded and not pyarrow.types.is_string(kind.value_type)
         return table.with_categories([name] if name in self.categorical or numbers else [])
 

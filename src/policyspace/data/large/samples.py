@@ -47,6 +47,8 @@ class Stretches:
         """Those that are kept of these rows."""
         if below < 2**64:
             table, numbers = _some(table, numbers, np.flatnonzero(numbers < np.uint64(below)))
+        if len(numbers) <= most:
+            return cls(table, numbers, below)
         distinct, place, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
         kept = int(np.searchsorted(np.cumsum(sizes), most, side="right"))
         if kept < len(distinct):
@@ -96,13 +98,22 @@ class Strata:
         import pyarrow
 
         table = pyarrow.concat_tables([self.table, other.table])
-        below = {
-            value: min(self.below.get(value, 1.0), other.below.get(value, 1.0))
-            for value in self.below.keys() | other.below.keys()
-        }
-        return Strata.of(table, self.action, np.concatenate([self.numbers, other.numbers]), below)
+        numbers = np.concatenate([self.numbers, other.numbers])
+        return Strata.of(table, self.action, numbers, smaller(self.below, other.below))
+
+
+def smaller(first: Mapping[Any, float], second: Mapping[Any, float]) -> dict[Any, float]:
+    """The smaller of two bounds of each action."""
+    return {value: min(first.get(value, 1.0), second.get(value, 1.0)) for value in first.keys() | second.keys()}
+
+
+def rows_of(table: "pyarrow.Table", rows: np.ndarray) -> "pyarrow.Table":
+    """A copy of some rows, so that the others may be forgotten."""
+    import pyarrow
+
+    places = np.ascontiguousarray(rows, dtype=np.int64)  # as a buffer: pyarrow.array would import pandas
+    return table.take(pyarrow.Array.from_buffers(pyarrow.int64(), len(places), [None, pyarrow.py_buffer(places)]))
 
 
 def _some(table: "pyarrow.Table", numbers: np.ndarray, rows: np.ndarray) -> "tuple[pyarrow.Table, np.ndarray]":
-    """Copies of some rows, so that the others may be forgotten."""
-    return table.take(rows), numbers[rows]
+    return rows_of(table, rows), numbers[rows]

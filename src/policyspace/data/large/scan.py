@@ -1,8 +1,8 @@
 """The first pass over a log: what is in it, whether it is whole, and samples of its rows."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from policyspace.data.columns import MAX_LEVELS
 from policyspace.data.joint_moments import BLOCK
 from policyspace.data.large.layout import Layout, Taken, column_numbers
 from policyspace.data.large.parts import Part
-from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, scattered
+from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stretches, rows_of, scattered, smaller
 from policyspace.data.limits import check_limit
 from policyspace.data.readers import located
 from policyspace.errors import InputError
@@ -53,6 +53,25 @@ class Facts:
         )  # fmt: skip
 
 
+@dataclass
+class Bounds:
+    """Random numbers from which on no row can be in the samples any more, by what has been added up so far.
+
+    Tasks that begin later send back fewer rows, and the samples are the same: the smallest numbers of all.
+    """
+
+    stretches: int = 2**64
+    strata: Mapping[Any, float] = field(default_factory=dict)
+
+    def add(self, first: Facts, second: Facts) -> Facts:
+        """Both together, which tell more than was known."""
+        total = first + second
+        self.stretches = min(self.stretches, total.stretches.below)
+        if total.strata is not None:
+            self.strata = smaller(self.strata, total.strata.below)
+        return total
+
+
 @dataclass(frozen=True)
 class Scan:
     """What a task of the first pass does with its part; `also` is a function of blocks whose sum is wanted, too.
@@ -66,6 +85,7 @@ class Scan:
     stratified: bool
     guess: Layout | None = None
     also: Callable[[Block], tuple[Any, ...]] | None = None
+    bounds: Bounds = field(default_factory=Bounds)
 
     def __call__(self, part: Part) -> Facts:
         """What there is to know about it."""
@@ -92,7 +112,7 @@ class Scan:
         if self.stratified:
             drawn = np.random.Generator(np.random.PCG64([self.seed, part.number, start])).random(len(taken))
             below = {} if before is None or before.strata is None else before.strata.below
-            strata = Strata.of(taken.table, layout.actions[0], drawn, below)
+            strata = Strata.of(taken.table, layout.actions[0], drawn, smaller(self.bounds.strata, below))
         return Facts(
             len(taken), taken.dropped, values, weights, of_label, {n: np.unique(found) for n, found in clusters.items()},
             self._stretches(part, start, taken, clusters, before), strata, self._sums(taken), most,
@@ -138,13 +158,13 @@ class Scan:
         if clusters:
             numbers = scattered(clusters[layout.subjects or layout.episodes or ""], self.seed)
             below = 2**64 if before is None else before.stretches.below
-            return Stretches.of(taken.table, numbers, MOST_STRETCHED, below)
+            return Stretches.of(taken.table, numbers, MOST_STRETCHED, min(below, self.bounds.stretches))
         own = np.arange(-(-len(taken) // STRETCH), dtype=np.uint64) + np.uint64(start // STRETCH)
         numbers = scattered(own + np.uint64(part.number << 40), self.seed)
         chosen = np.flatnonzero(numbers <= np.uint64(int(self.share * (2**64 - 1025))))
         rows = (chosen[:, None] * STRETCH + np.arange(STRETCH)).ravel()
         rows = rows[rows < len(taken)]
-        return Stretches.of(taken.table.take(rows), numbers[rows // STRETCH], MOST_STRETCHED)
+        return Stretches.of(rows_of(taken.table, rows), numbers[rows // STRETCH], MOST_STRETCHED)
 
 
 def share_of_stretches(num_rows: int | None) -> float:

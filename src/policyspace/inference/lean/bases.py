@@ -45,12 +45,11 @@ class Linear(Block):
 
 @dataclass(frozen=True, eq=False)
 class Bumps(Block):
-    """Smooth curves of one input each: its square, its cube and Gaussian bumps at its quantiles."""
+    """Gaussian bumps of one input each, at its quantiles."""
 
     source: np.ndarray
     centre: np.ndarray
     width_of: np.ndarray
-    curved: np.ndarray
 
     @classmethod
     def of(cls, rows: Rows, num_knots: int) -> "Bumps":
@@ -60,18 +59,18 @@ class Bumps(Block):
         knots = np.quantile(np.clip(z[:, curved], -CLIP, CLIP), np.linspace(0.02, 0.98, num_knots), axis=0)
         gaps = np.maximum(np.gradient(knots, axis=0), 0.2) if num_knots > 1 else np.ones_like(knots)
         source = np.repeat(curved, num_knots)
-        every = np.concatenate([curved, curved, source])
-        depends = np.zeros((rows.inputs.shape[1], len(every)), bool)
-        depends[every, np.arange(len(every))] = True
-        return cls("curves", depends, source, knots.T.ravel(), 1.2 * gaps.T.ravel(), curved)
+        depends = np.zeros((rows.inputs.shape[1], len(source)), bool)
+        depends[source, np.arange(len(source))] = True
+        return cls("bumps", depends, source, knots.T.ravel(), 1.2 * gaps.T.ravel())
 
     def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
-        """Squares, cubes, bumps."""
-        base = clipped[:, self.curved]
-        bumps = clipped[:, self.source] - self.centre
+        """One bump a column."""
+        bumps = clipped[:, self.source]
+        bumps -= self.centre
         bumps /= self.width_of
-        np.exp(-0.5 * bumps**2, out=bumps)
-        return np.hstack([base**2, base**3, bumps])
+        bumps *= bumps
+        bumps *= -0.5
+        return np.exp(bumps, out=bumps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +88,27 @@ class Products(Block):
             repeated = {a for a, b in pairwise(chosen) if a == b}
             if not repeated or (squares and not rows.two_valued[list(repeated)].any()):
                 kept.append(chosen)
-        factors = np.array(kept, dtype=np.intp).reshape(-1, degree)
-        depends = np.zeros((rows.inputs.shape[1], len(factors)), bool)
-        for position in range(degree):
-            depends[factors[:, position], np.arange(len(factors))] = True
         name = {2: "squares" if squares else "pairs", 3: "cubes"}[degree]
+        return cls._from(name, rows, np.array(kept, dtype=np.intp).reshape(-1, degree))
+
+    @classmethod
+    def powers(cls, rows: Rows, degree: int) -> "Products":
+        """One power of every input with more than two values."""
+        curved = np.flatnonzero(~(rows.constant | rows.two_valued))
+        return cls._from(f"powers of {degree}", rows, np.repeat(curved[:, None], degree, axis=1))
+
+    @classmethod
+    def _from(cls, name: str, rows: Rows, factors: np.ndarray) -> "Products":
+        depends = np.zeros((rows.inputs.shape[1], len(factors)), bool)
+        for position in range(factors.shape[1]):
+            depends[factors[:, position], np.arange(len(factors))] = True
         return cls(name, depends, factors)
 
     def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
         """One product a column."""
         out = clipped[:, self.factors[:, 0]]
         for position in range(1, self.factors.shape[1]):
-            out = out * clipped[:, self.factors[:, position]]
+            out *= clipped[:, self.factors[:, position]]
         return out
 
 
@@ -147,8 +155,11 @@ class Basis:
 
     def columns(self, z: np.ndarray) -> np.ndarray:
         """The table [n, P]."""
-        clipped = np.clip(z, -CLIP, CLIP)
-        return np.hstack([block.columns(z, clipped) for block in self.blocks])
+        clipped, table, start = np.clip(z, -CLIP, CLIP), np.empty((len(z), self.width)), 0
+        for block in self.blocks:
+            table[:, start : start + block.width] = block.columns(z, clipped)
+            start += block.width
+        return table
 
     def within(self, inputs: Sequence[int]) -> np.ndarray:
         """The columns that read nothing but these inputs, as a mask [P]."""

@@ -46,15 +46,10 @@ def moments(basis: Basis, rows: Rows, fold: np.ndarray | None = None, num_folds:
     """Products of the columns and the actions, [Φ, Y]ᵀ[Φ, Y], one matrix a fold [folds, P+k, P+k]; fold −1 is left out."""
     total = basis.width + rows.actions.shape[1]
     sums = np.zeros((num_folds, total, total))
-    for part in chunks(rows.num):
-        if fold is not None and (fold[part] < 0).all():
-            continue
-        table = np.hstack([basis.columns(rows.inputs[part]), rows.actions[part]])
-        if fold is None:
-            sums[0] += table.T @ table
-            continue
-        for number in np.unique(fold[part]):
-            if number >= 0:
-                inside = table[fold[part] == number]
-                sums[number] += inside.T @ inside
+    for number in range(num_folds):
+        inside = np.arange(rows.num) if fold is None else np.flatnonzero(fold == number)
+        for part in chunks(len(inside)):
+            own = inside[part]
+            table = np.hstack([basis.columns(rows.inputs[own]), rows.actions[own]])
+            sums[number] += table.T @ table
     return sums

@@ -90,43 +90,50 @@ class _Offers:
         self.most_columns = max(MOST_COLUMNS, 4 * num_inputs)
         self.families: dict[str, tuple[Block, ...]] = {}
 
-    def offer(self, name: str, rows_a_column: float, *family: Block) -> bool:
-        """Take a family up if it has enough rows a column and is not too wide."""
-        columns = sum(block.width for block in family)
-        fits = all(block.width for block in family) and columns <= min(
-            self.most_columns, self._num_rows / rows_a_column
-        )
+    def offer(self, name: str, rows_a_column: float, *kinds: tuple[Block, ...]) -> bool:
+        """Take a family up if it has columns of every kind, enough rows a column, and is not too wide."""
+        family = tuple(block for kind in kinds for block in kind if block.width)
+        fits = all(map(_width, kinds)) and _width(family) <= min(self.most_columns, self._num_rows / rows_a_column)
         if fits:
             self.families[name] = family
         return fits
 
 
+def _width(kind: tuple[Block, ...]) -> int:
+    return sum(block.width for block in kind)
+
+
 def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bool]:
-    """At least 8 rows a column (6 for cubes); curves get finer and waves more numerous as rows grow."""
+    """At least 8 rows a column (6 for cubes); curves get finer and waves more numerous as rows grow.
+
+    Families share their blocks, so that no column is expanded twice.
+    """
     num, width = rows.inputs.shape
     offers = _Offers(num, width)
-    linear = Linear.of(width)
-    offers.families["linear"] = (linear,)
-    rich: tuple[Block, ...] = (linear,)
-    curves = Bumps.of(rows, 3 if 6 * width < MOST_COLUMNS else 0)
+    linear = (Linear.of(width),)
+    offers.families["linear"] = linear
+    rich: tuple[tuple[Block, ...], ...] = (linear,)
+    powers = (Products.powers(rows, 2), Products.powers(rows, 3))
+    curves = (*powers, Bumps.of(rows, 3 if 6 * width < MOST_COLUMNS else 0))
     if offers.offer("additive curves", 8, linear, curves):
         rich = (linear, curves)
     num_pairs = width * (width + 3) // 2
     if num_pairs <= MOST_COLUMNS:
-        squares, pairs = Products.of(rows, 2, squares=True), Products.of(rows, 2, squares=False)
+        pairs = (Products.of(rows, 2, squares=False),)
+        squares = (powers[0], *pairs)
         offers.offer("quadratic", 8, linear, squares)
         if offers.offer("curves and products", 8, linear, curves, pairs):
             rich = (linear, curves, pairs)
     if (width + 1) * (width + 2) * (width + 3) // 6 <= MOST_COLUMNS:
-        offers.offer("cubic", 6, linear, squares, Products.of(rows, 3, squares=True))
-    finer = Bumps.of(rows, int(np.clip(round(1.6 * num**0.25), 5, 16)))
+        offers.offer("cubic", 6, linear, squares, (Products.of(rows, 3, squares=True),))
+    finer = (*powers, Bumps.of(rows, int(np.clip(round(1.6 * num**0.25), 5, 16))))
     if len(rich) > 1 and offers.offer("fine curves" + " and products" * (len(rich) > 2), 8, linear, finer, *rich[2:]):
         rich = (linear, finer, *rich[2:])
     for share in (1.5, 3.0):
-        waves = min(int(share * np.sqrt(num)), MOST_COLUMNS - sum(block.width for block in rich))
+        waves = min(int(share * np.sqrt(num)), MOST_COLUMNS - sum(map(_width, rich)))
         if waves >= 10 and width > 1 and len(rich) > 1:
-            offers.offer(f"curves, products and {waves} waves", 8, *rich, Waves.of(rows, waves, seed, "waves"))
-    return offers.families, max(num_pairs + 1, 1 + width + curves.width) > num / 8
+            offers.offer(f"curves, products and {waves} waves", 8, *rich, (Waves.of(rows, waves, seed, "waves"),))
+    return offers.families, max(num_pairs + 1, 1 + width + _width(curves)) > num / 8
 
 
 def _held_out_error(sums: np.ndarray, mask: np.ndarray, targets: np.ndarray) -> float:
@@ -134,15 +141,15 @@ def _held_out_error(sums: np.ndarray, mask: np.ndarray, targets: np.ndarray) -> 
 
     `sums` of products a fold, `mask` [P] the columns to regress on, `targets` the positions of what is predicted.
     """
-    width = len(mask)
-    total = sums.sum(axis=0)
-    error = 0.0
-    for held in sums:
-        rest = total - held
-        slopes = Projector(rest[:width, :width], mask).coefficients(rest[:width, targets])
-        cross, own = held[:width, targets], np.diag(held)[targets].sum()
-        error += float(own - 2 * np.sum(slopes * cross) + np.sum(slopes * (held[:width, :width] @ slopes)))
-    return error / float(np.diag(total)[targets].sum())
+    own = np.flatnonzero(mask)
+    inner, cross = sums[:, own[:, None], own], sums[:, own[:, None], targets]
+    all_inner, all_cross = inner.sum(axis=0), cross.sum(axis=0)
+    squares = float(sums[:, targets, targets].sum())
+    error = squares
+    for held, held_cross in zip(inner, cross, strict=True):
+        slopes = Projector(all_inner - held, np.ones(len(own), bool)).coefficients(all_cross - held_cross)
+        error += float(np.sum(slopes * (held @ slopes - 2 * held_cross)))
+    return error / squares
 
 
 def _folds(rows: Rows, seed: int) -> np.ndarray:
