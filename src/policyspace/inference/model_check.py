@@ -1,6 +1,6 @@
 """Do the data contradict what a policy space assumes? Its form, its noise, and rows that are independent decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,12 +170,8 @@ def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -
 
 def _form(left: Residuals, of: str) -> Assumption:
     """Do powers of the inputs or of the fitted action explain what is left?"""
-    x, eta = left.features, left.fitted
-    linear = np.hstack([np.ones((len(x), 1)), x])
-    candidates = [np.hstack([eta**2, eta**3]), x**2]
-    if 1 < x.shape[1] <= 20 and len(x) > 20 * x.shape[1] ** 2:
-        candidates.append(np.hstack([x[:, i : i + 1] * x[:, i + 1 :] for i in range(x.shape[1] - 1)]))
-    p = smallest_p(left.values, linear, candidates)
+    x = left.features
+    p = smallest_p(left.values, np.hstack([np.ones((len(x), 1)), x]), _powers_and_products(x, left.fitted))
     gain = _held_out_gain(left)
     held = p > FORM_LEVEL and gain <= max(LEAST_GAIN, 5 / len(x))
     if held:
@@ -185,6 +181,18 @@ def _form(left: Residuals, of: str) -> Assumption:
     else:
         words = f"powers or products of the inputs explain what the policy leaves over (p = {p:.1e}){of}"
     return Assumption("form", held, p, words)
+
+
+def _powers_and_products(x: np.ndarray, fitted: np.ndarray) -> Iterator[np.ndarray]:
+    """Powers of the fitted action, squares of the inputs, and where there are rows enough their products."""
+    yield np.hstack([fitted**2, fitted**3])
+    yield x**2
+    n, q = x.shape
+    if 1 < q <= 20 and n > 20 * q**2:
+        first, second = np.triu_indices(q, 1)
+        products = x[:, first]
+        products *= x[:, second]
+        yield products
 
 
 def _held_out_gain(left: Residuals) -> float:

@@ -1,5 +1,7 @@
 """p-values that tell whether residuals look like independent noise: against columns, between neighbours, within clusters."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy.special import fdtrc, ndtr
 
@@ -10,18 +12,22 @@ LAGS = 4
 """Distances between rows at which correlation is looked for."""
 
 
-def smallest_p(targets: np.ndarray, base: np.ndarray, candidates: list[np.ndarray]) -> float:
+def smallest_p(targets: np.ndarray, base: np.ndarray, candidates: Iterable[np.ndarray]) -> float:
     """F tests of each candidate's columns beside `base`, for every target; the smallest p-value times their number.
 
     The variance is robust to a spread that depends on the state: rows of the score are squared, not their mean.
+    Candidates are changed in place, one after the other: each may be as large as all the rest of a check.
     """
     p_values = []
     basis = _orthonormal(base)
     left = targets - basis @ (basis.T @ targets)
     for columns in candidates:
-        own = columns - basis @ (basis.T @ columns)
-        spread = own.std(axis=0)
-        own = own[:, spread > 1e-6] / spread[spread > 1e-6]
+        columns -= basis @ (basis.T @ columns)
+        square = np.einsum("ij,ij->j", columns, columns) / len(columns)
+        spread = np.sqrt(np.maximum(square - columns.mean(axis=0) ** 2, 0.0))
+        varies = spread > 1e-6
+        own = columns if varies.all() else columns[:, varies]
+        own /= spread[varies]
         if own.shape[1] == 0 or len(own) <= base.shape[1] + 2 * own.shape[1]:
             continue
         p_values += [score_p(own, column) for column in left.T]
