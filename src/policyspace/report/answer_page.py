@@ -49,10 +49,7 @@ def answer_page(answer: Identification) -> Iterator[str]:
     yield page.section("What is promised", *_promise(answer))
     yield from _behaviour(answer)
     yield from _assumptions(answer)
-    yield page.section("Settings", page.settings_list(_settings(answer)))
-    if answer.made_by:
-        yield page.section("Make it again", page.command(answer.made_by))
-    yield page.footer("The same data and settings give the same page.")
+    yield from page.ending(_settings(answer), answer.made_by, "The same data and settings give the same page.")
 
 
 def _lead(answer: Identification) -> str:
