@@ -17,6 +17,7 @@ from policyspace.configuration.schedule import Options, Schedule
 from policyspace.configuration.status import Status, check_history
 from policyspace.configuration.stored import check_entries, is_names, is_setting, is_table_of, is_text, or_nothing
 from policyspace.data.limits import check_seed
+from policyspace.data.readers import located
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.study.settings import (
@@ -65,7 +66,7 @@ class Study(Rounds):
     def __init__(self, store: StudyStore, own_world: str | None = None, given: "Configurable | None" = None) -> None:
         self._store = store
         self.settings: dict[str, Any] = store.settings()
-        with store.located():
+        with located(store.path):
             check_entries(self.settings, SETTINGS, "the settings")
             check_seed(self.settings["seed"])
             Schedule.from_settings(self.settings)
@@ -192,7 +193,7 @@ class Study(Rounds):
         rows = self._store.rounds()
         asked = self._store.request(len(rows))
         schedule = Schedule.from_settings(self.settings)
-        with self._store.located():
+        with located(self.path):
             for _, metadata, _ in rows:
                 known = {"truth": is_names} if isinstance(metadata, dict) and "truth" in metadata else {}
                 check_entries(metadata, known, "what is known of a round")
