@@ -235,7 +235,8 @@ class Study(Rounds):
         asked = status.request.configuration if status.request else self.settings["initial"]
         omega = self.world.check_configuration(configuration_of(batch, configuration, asked))
         result = loop.tell(to_demonstrations(self.world, arrays), omega)
-        self._store.tell(result.number, _now(), result.to_dict(), _truth(batch), arrays)
+        told_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._store.tell(result.number, told_at, result.to_dict(), _truth(batch), arrays)
         return result
 
     def play(self, agent: Any = None, learn: Callable[[Any], Any] | None = None) -> Round | None:
@@ -284,7 +285,3 @@ def _truth(batch: "Batch") -> dict[str, Any]:
     truth = getattr(batch, "metadata", {}).get("truth")
     known = isinstance(truth, list | tuple) and all(isinstance(name, str) for name in truth)
     return {"truth": sorted(truth)} if known else {}  # type: ignore[arg-type]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
