@@ -1,6 +1,8 @@
 """Answers as frames, as LaTeX, in given axes, and the call that makes them again."""
 
 import builtins
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -122,3 +124,25 @@ def test_the_call_makes_it_again(tmp_path):
         eval(planned.made_by, {"policyspace": policyspace, "data": X, "actions": FORCE}).to_dict() == planned.to_dict()
     )
     assert "made_by" not in planned.to_dict()
+
+
+def test_every_kind_of_answer_is_text_and_json_of_the_same_words():
+    from policyspace.by_subject import identify_by
+    from policyspace.theory import assess
+
+    table = polars.DataFrame({"x": X[:, 0], "y": X[:, 1], "force": FORCE, "who": np.repeat(["a", "b"], 100)})
+    found = [identify(X, FORCE), plan(X, FORCE), assess(X, FORCE), identify_by(table, "who", "force")]
+    for one in found:
+        lines = str(one).splitlines()
+        assert lines[0] == one.sentence and lines[-len(one.notes()) :] == one.notes()
+        assert all(all(cell in line for cell in row) for row, line in zip(one.table().rows, _rows(lines), strict=True))
+        assert json.loads(one.to_json()) == json.loads(json.dumps(one.to_dict()))
+        assert one.sentence in html.unescape(one._repr_html_()) and r"\toprule" in one.to_latex()
+    with pytest.raises(InputError, match="a report is made of an answer"):
+        found[2].report("page.html")
+
+
+def _rows(lines):
+    """The lines of the table: between the two empty lines, without the names of the columns and the rule under them."""
+    first, last = (place for place, line in enumerate(lines) if not line)
+    return [line for line in lines[first + 2 : last] if not line.startswith("─")]

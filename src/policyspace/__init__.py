@@ -14,29 +14,41 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from policyspace.answer import GroupTest, Identification
-    from policyspace.by_subject import identify_by
-    from policyspace.configuration import configure
-    from policyspace.data.alternatives import LongTable
-    from policyspace.data.demonstrations import Demonstrations
-    from policyspace.data.readers import read, write
-    from policyspace.errors import InputError
-    from policyspace.fits import Fit, fit, likelihood_of
-    from policyspace.identification import combinatorial, identify, simplified
-    from policyspace.inference.glr import Test, likelihood_ratio
-    from policyspace.planning import plan, profile_intervals
-    from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
-    from policyspace.policies.choice_linear import ChoiceLinear
-    from policyspace.policies.custom import CustomPolicy
-    from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
-    from policyspace.policies.spec import PolicySpec
-    from policyspace.study import Study
-    from policyspace.worlds import make_world
-    from policyspace.worlds.agents import learn
-    from policyspace.worlds.confmdp import ConfMDP, rollout
-    from policyspace.worlds.gymnasium_world import GymnasiumWorld
-    from policyspace.worlds.trajectories import Trajectories
-    from policyspace.worlds.watching import watch
+    from policyspace.answer import GroupTest as GroupTest
+    from policyspace.answer import Identification as Identification
+    from policyspace.by_subject import identify_by as identify_by
+    from policyspace.configuration import configure as configure
+    from policyspace.data.alternatives import LongTable as LongTable
+    from policyspace.data.demonstrations import Demonstrations as Demonstrations
+    from policyspace.data.readers import read as read
+    from policyspace.data.readers import write as write
+    from policyspace.errors import InputError as InputError
+    from policyspace.fits import Fit as Fit
+    from policyspace.fits import fit as fit
+    from policyspace.fits import likelihood_of as likelihood_of
+    from policyspace.identification import combinatorial as combinatorial
+    from policyspace.identification import identify as identify
+    from policyspace.identification import simplified as simplified
+    from policyspace.inference.glr import Test as Test
+    from policyspace.inference.glr import likelihood_ratio as likelihood_ratio
+    from policyspace.planning import plan as plan
+    from policyspace.planning import profile_intervals as profile_intervals
+    from policyspace.policies import BoltzmannLinear as BoltzmannLinear
+    from policyspace.policies import GaussianLinear as GaussianLinear
+    from policyspace.policies import PolicySpace as PolicySpace
+    from policyspace.policies.choice_linear import ChoiceLinear as ChoiceLinear
+    from policyspace.policies.custom import CustomPolicy as CustomPolicy
+    from policyspace.policies.network import BoltzmannNetwork as BoltzmannNetwork
+    from policyspace.policies.network import GaussianNetwork as GaussianNetwork
+    from policyspace.policies.spec import PolicySpec as PolicySpec
+    from policyspace.study import Study as Study
+    from policyspace.worlds import make_world as make_world
+    from policyspace.worlds.agents import learn as learn
+    from policyspace.worlds.confmdp import ConfMDP as ConfMDP
+    from policyspace.worlds.confmdp import rollout as rollout
+    from policyspace.worlds.gymnasium_world import GymnasiumWorld as GymnasiumWorld
+    from policyspace.worlds.trajectories import Trajectories as Trajectories
+    from policyspace.worlds.watching import watch as watch
 
 _HOME = {
     "Demonstrations": "data.demonstrations",
@@ -78,43 +90,7 @@ _HOME = {
 
 _MODULES = ("configuration", "planning", "policies", "sklearn", "theory", "worlds")
 
-__all__ = [
-    "BoltzmannLinear",
-    "BoltzmannNetwork",
-    "ChoiceLinear",
-    "ConfMDP",
-    "CustomPolicy",
-    "Demonstrations",
-    "Fit",
-    "GaussianLinear",
-    "GaussianNetwork",
-    "GroupTest",
-    "GymnasiumWorld",
-    "Identification",
-    "InputError",
-    "LongTable",
-    "PolicySpace",
-    "PolicySpec",
-    "Study",
-    "Test",
-    "Trajectories",
-    "combinatorial",
-    "configure",
-    "fit",
-    "identify",
-    "identify_by",
-    "learn",
-    "likelihood_of",
-    "likelihood_ratio",
-    "make_world",
-    "plan",
-    "profile_intervals",
-    "read",
-    "rollout",
-    "simplified",
-    "watch",
-    "write",
-]
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,14 +1,13 @@
 """The answer: what the agent controls, every number behind it, and the words for it."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from policyspace.errors import InputError
 from policyspace.fits.base import Fit
-from policyspace.shown import Shown
-from policyspace.table import Table, page_of_text
+from policyspace.shown import Answer, listed_names, plain_data
+from policyspace.table import Table
 
 if TYPE_CHECKING:
     import pandas
@@ -48,9 +47,10 @@ class GroupTest:
 
 
 @dataclass(frozen=True)
-class Identification(Shown):
+class Identification(Answer):
     """The supports that explain the agent, by name, and all that led to them."""
 
+    ruled: ClassVar[bool] = True
     rule: str
     supports: list[list[str]]
     core: list[str]
@@ -123,24 +123,24 @@ class Identification(Shown):
         found = [name for name in self.core if name not in declared]
         verb, none = ("uses", "used") if self.settings.get("about_features") else ("controls", "controlled")
         habit = [name for name in found if name in self.settings.get("habit", ())]
-        parts = [f"The agent {verb} {_listed(found)}" if found else f"No group is shown to be {none}"]
+        parts = [f"The agent {verb} {listed_names(found)}" if found else f"No group is shown to be {none}"]
         if self.settings.get("habit"):
             beyond = [name for name in found if name not in habit]
             parts = [
-                f"Beyond its habit the agent {verb} {_listed(beyond)}"
+                f"Beyond its habit the agent {verb} {listed_names(beyond)}"
                 if beyond
                 else f"Nothing but habit is shown to be {none}"
             ]
-            parts += [f"of its own past it {verb} {_listed(habit)}"] if habit else []
+            parts += [f"of its own past it {verb} {listed_names(habit)}"] if habit else []
         if declared:
-            parts[0] += f", beside {_listed(declared)} as declared"
+            parts[0] += f", beside {listed_names(declared)} as declared"
         if self.undecided and self.exhaustive:
             too = "needed too" if self.core else "needed"
-            parts.append(f"at least one of {_listed(self.undecided)} is {too}, but the data do not say which")
+            parts.append(f"at least one of {listed_names(self.undecided)} is {too}, but the data do not say which")
         elif self.undecided:
-            parts.append(f"not settled: {_listed(self.undecided)}")
+            parts.append(f"not settled: {listed_names(self.undecided)}")
         if rest:
-            parts.append(f"no evidence for {_listed(rest)}")
+            parts.append(f"no evidence for {listed_names(rest)}")
         return "; ".join(parts) + "."
 
     def columns(self) -> tuple[str, ...]:
@@ -215,9 +215,6 @@ class Identification(Shown):
         advice = "" if self.test in ("lean", "robust") else " Use --test auto or --test lean."
         return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
 
-    def __str__(self) -> str:
-        return page_of_text(self.sentence, self.table().text(ruled=True), self.notes())
-
     @overload
     def to_frame(self, pandas: Literal[False] = False) -> "polars.DataFrame": ...
 
@@ -253,8 +250,8 @@ class Identification(Shown):
             "supports": self.supports,
             "core": self.core,
             "undecided": self.undecided,
-            "tests": [{name: _plain(value) for name, value in vars(t).items()} for t in self.tests],
-            "log_likelihood": _plain(self.log_likelihood),
+            "tests": [plain_data(vars(test)) for test in self.tests],
+            "log_likelihood": plain_data(self.log_likelihood),
             "num_pairs": self.num_pairs,
             "num_episodes": self.num_episodes,
             "num_parameters": self.num_parameters,
@@ -263,7 +260,7 @@ class Identification(Shown):
             "separated": self.separated,
             "exhaustive": self.exhaustive,
             "converged": self.fit.converged,
-            "parameters": {name: [_plain(v) for v in values] for name, values in self.parameters.items()},
+            "parameters": plain_data(self.parameters),
             "truth": self.truth,
             "warnings": self.warnings,
             "test": self.test,
@@ -275,20 +272,6 @@ class Identification(Shown):
             "settings": self.settings,
             "version": self.settings["version"],
         }
-
-    def to_json(self) -> str:
-        """`to_dict` as text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    return None if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")) else value
-
-
-def _listed(names: list[str]) -> str:
-    if len(names) > 12:
-        return ", ".join(names[:10]) + f" and {len(names) - 10} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _probability(p: float) -> str:

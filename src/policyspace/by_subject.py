@@ -1,17 +1,18 @@
 """Each subject, session or condition alone, all of them beside each other, and all together."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from policyspace.answer import Identification
 from policyspace.data.columns import Table as DataTable
 from policyspace.data.readers import table_of
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
-from policyspace.identification import check_significance, identify
+from policyspace.identification import identify
+from policyspace.inference.corrections import check_significance
+from policyspace.shown import Answer
 from policyspace.table import Table
 
 if TYPE_CHECKING:
@@ -25,13 +26,14 @@ Told = dict[str, Any]
 
 @final
 @dataclass(frozen=True)
-class BySubject:
+class BySubject(Answer):
     """The answers by name; of some nothing can be said, in `refused` stands why; `pooled` is the answer of all together.
 
     Each subject is tested at `significance` divided by their number, so that the chance of any false "used" in the whole
     table is at most `significance`; the pooled answer has a promise of its own.
     """
 
+    ruled: ClassVar[bool] = True
     by: str
     significance: float
     answers: dict[str, Identification]
@@ -89,12 +91,9 @@ class BySubject:
             lines.append(f"Not tested all together: {self.pooled_refused}")
         return lines + [f"Warning: {self.by} {name} was not tested: {why}" for name, why in self.refused.items()]
 
-    def __str__(self) -> str:
-        return "\n".join([self.sentence, "", self.table().text(ruled=True), "", *self.notes()])
-
-    def to_json(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
         """Every answer as plain data."""
-        found = {
+        return {
             "answer": self.sentence,
             "by": self.by,
             "significance": self.significance,
@@ -102,7 +101,6 @@ class BySubject:
             "refused": self.refused,
             "pooled": None if self.pooled is None else self.pooled.to_dict(),
         }
-        return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 @one_vocabulary

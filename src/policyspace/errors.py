@@ -27,3 +27,14 @@ def repeated(names: Iterable[str]) -> str | None:
     """The first name that was there before, if there is one."""
     seen: set[str] = set()
     return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+
+
+def check_unique(names: Iterable[str], what: str = "column", where: str = "") -> None:
+    """Refuse a name that occurs twice."""
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"every {what} needs a name of its own, found '{twice}' twice{where}: rename one.")
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what a library says, without its end: for a sentence that goes on after it."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")

@@ -1,7 +1,7 @@
 """From data to answer: `identify` in one call, `simplified` and `combinatorial` for a space and its demonstrations."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -11,7 +11,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.limits import check_seed
 from policyspace.data.missing import Missing
 from policyspace.data.offsets import with_offset_columns
-from policyspace.data.sources import logged, told
+from policyspace.data.sources import logged, prepared
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError, nearest
 from policyspace.fits import Likelihood, likelihood_of
@@ -19,7 +19,7 @@ from policyspace.fits.firth import with_firth
 from policyspace.fits.network_fits import residual_covariance
 from policyspace.inference.answering import answer_of
 from policyspace.inference.choice import TestName, choose, support_test
-from policyspace.inference.corrections import CORRECTIONS, Correction
+from policyspace.inference.corrections import CORRECTIONS, Correction, check_significance
 from policyspace.inference.lean.dependence import Unitwise
 from policyspace.inference.model_check import ModelCheck, check_model, unchecked
 from policyspace.inference.rules import all_supports, one_at_a_time, unless_withheld
@@ -29,11 +29,6 @@ from policyspace.policies.spec import Policy, PolicySpec
 from policyspace.shown import remembering_its_call
 
 RULES = ("simplified", "combinatorial")
-
-COLUMN_WORDS = (
-    "features", "episodes", "weights", "subjects", "categorical", "missing", "reference", "formula", "backend",
-)  # fmt: skip
-"""What is said about data rather than about a policy."""
 
 
 class Source(TypedDict, total=False):
@@ -132,14 +127,7 @@ def _without_correction(answer: Identification, correction: str) -> Identificati
 
 def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[PolicySpace, Demonstrations]:
     """The policy space and the pairs that the arguments of `identify` stand for."""
-    said: dict[str, Any] = dict(source)
-    columns = {word: said.pop(word) for word in COLUMN_WORDS if word in said}
-    more = {word: said.pop(word) for word in ("lags", "weights_are", "offset") if word in said}
-    spec = PolicySpec(**said)
-    if more.get("offset") is not None:
-        columns["features"] = _with_offset_columns(columns.get("features"), more["offset"], spec)
-    found = logged(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
-    pairs = told(found, **more)
+    spec, pairs = read_pairs(data, actions, **source)
     space = spec.bind(pairs).with_noise(
         lambda network: residual_covariance(
             network.feature_names, network.action_names, network.hidden, pairs.features, pairs.actions
@@ -149,6 +137,17 @@ def bound(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[Pol
     if not space.tested:
         raise InputError("every group is declared always controlled: nothing is left to test, so declare fewer.")
     return space, pairs
+
+
+def read_pairs(data: Any, actions: Any = None, **source: Unpack[Source]) -> tuple[PolicySpec, Demonstrations]:
+    """What is said about the policy, and the pairs, which are not asked yet whether they fit it."""
+    columns: dict[str, Any] = dict(source)
+    spec = PolicySpec(**{field.name: columns.pop(field.name) for field in fields(PolicySpec) if field.name in columns})
+    more = {word: columns.pop(word) for word in ("lags", "weights_are", "offset") if word in columns}
+    if more.get("offset") is not None:
+        columns["features"] = _with_offset_columns(columns.get("features"), more["offset"], spec)
+    found = logged(data, actions, **columns, discrete=spec.discrete, choices=spec.choices)
+    return spec, prepared(found, **more)
 
 
 def _with_offset_columns(features: Sequence[str] | None, offset: Any, spec: PolicySpec) -> Any:
@@ -257,9 +256,3 @@ def _check_settings(rule: str, significance: float, correction: str) -> None:
     if not isinstance(correction, str) or correction not in CORRECTIONS:
         raise InputError(f"unknown correction '{correction}': {nearest(correction, CORRECTIONS)}")
     check_significance(significance)
-
-
-def check_significance(significance: float) -> None:
-    """δ must be a probability."""
-    if not (isinstance(significance, int | float) and 0 < significance < 1):
-        raise InputError(f"the significance must lie between 0 and 1, found {significance!r}: 0.05 is customary.")

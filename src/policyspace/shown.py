@@ -2,11 +2,13 @@
 
 import functools
 import inspect
+import json
+import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from policyspace.printable import escaped, printable
 from policyspace.table import Table
@@ -74,6 +76,24 @@ class Shown(ABC):
         return write_report(self, path)
 
 
+class Answer(Shown):
+    """An answer that will not change any more: also as text, and as plain data."""
+
+    ruled: ClassVar[bool] = False  # whether a line stands under the names of the columns
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data; what JSON cannot hold, such as an infinite effect, is None."""
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json_text(self.to_dict())
+
+    def __str__(self) -> str:
+        parts = [printable(self.sentence), "", self.table().text(self.ruled), "", *map(printable, self.notes())]
+        return "\n".join(parts)
+
+
 def remembering_its_call(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, whose answer knows the call that makes it again."""
     names = list(inspect.signature(function).parameters)
@@ -88,6 +108,29 @@ def remembering_its_call(function: Callable[P, R]) -> Callable[P, R]:
         return answer
 
     return call
+
+
+def json_text(value: Any) -> str:
+    """Plain data as JSON for people and programs."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def plain_data(value: Any) -> Any:
+    """The same for JSON, in which infinities and NaN are null."""
+    if isinstance(value, dict):
+        return {name: plain_data(inside) for name, inside in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(inside) for inside in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, int | float | str | None) else float(value)
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """Names in a sentence: a, b and c; of many the first."""
+    if len(names) > 12:
+        return ", ".join(names[:10]) + f" and {len(names) - 10} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def latex(text: str) -> str:

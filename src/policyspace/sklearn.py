@@ -4,12 +4,14 @@ Needs scikit-learn: `pip install 'policyspace[sklearn]'`.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, final
 
 import numpy as np
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.missing import Missing
+from policyspace.data.roles import free_name
 from policyspace.errors import InputError
 from policyspace.identification import bound, identify
 from policyspace.inference.choice import TestName
@@ -108,14 +110,13 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         if self.categorical is None and self.missing == "error":
             space, pairs = bound(X, y, features=names, **rows, **said)
         else:
-            space, pairs = bound(**_in_one_table(X, y, names, rows), **self._of_columns(), **said)
+            space, pairs = bound(
+                **_in_one_table(X, y, names, rows), categorical=self.categorical, missing=self.missing, **said
+            )
         about_test = ("rule", "significance", "correction", "paper_rule", "firth", "test", "seed", "dependence")
         self.identification_ = identify(pairs, policy=space, **{name: getattr(self, name) for name in about_test})
         self._read_answer(_columns_of_groups(space, pairs, names))
         return self
-
-    def _of_columns(self) -> dict[str, Any]:
-        return {"categorical": self.categorical, "missing": self.missing}
 
     def _read_answer(self, columns: Mapping[str, list[int]]) -> None:
         """The numbers of the groups, for each of their columns [q]."""
@@ -146,14 +147,7 @@ def _in_one_table(X: np.ndarray, y: np.ndarray, names: Sequence[str], rows: Mapp
     """The arguments of `identify` for one table with a column for everything, which missing values and categories need."""
     import polars
 
-    taken = set(names)
-
-    def free(word: str) -> str:
-        while word in taken:
-            word += "_"
-        taken.add(word)
-        return word
-
+    free = partial(free_name, taken=set(names))
     table = dict(zip(names, X.T, strict=True))
     actions = {free(f"action{j}" if y.ndim == 2 else "action"): column for j, column in enumerate(np.atleast_2d(y.T))}
     given = {word: (free(word), np.asarray(values)) for word, values in rows.items() if values is not None}

@@ -68,10 +68,5 @@ class Table:
         return table
 
 
-def page_of_text(sentence: str, table: str, notes: Sequence[str]) -> str:
-    """A sentence, a table and what must be read with it, as lines."""
-    return "\n".join([printable(sentence), "", table, "", *map(printable, notes)])
-
-
 def _markdown(cell: str) -> str:
     return printable(cell).replace("|", "\\|").replace("<", "&lt;").replace("](", "]\\(")

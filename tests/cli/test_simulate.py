@@ -148,7 +148,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, monkeypatch):
     def interrupted(*state):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(agents, "_one", interrupted)
+    monkeypatch.setattr(agents, "_advance", interrupted)
     result = CliRunner().invoke(APP, ["gridworld", "--out", str(tmp_path / "d.csv"), *QUICK])
     assert result.exit_code == 130
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,8 @@ from policyspace.configuration.combined import evidence_rows
 from policyspace.configuration.round import Round
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.status import Status
-from policyspace.report.evidence_rounds import draw_evidence_over_rounds, plot_evidence_over_rounds
+from policyspace.report.evidence_rounds import draw_evidence_over_rounds
+from policyspace.report.style import save
 
 SCHEDULE = Schedule(("near", "far"), True, significance=0.05, test="combined")
 
@@ -45,7 +46,7 @@ def test_e_values_are_drawn_after_every_look():
 
 def test_it_is_saved_as_the_same_bytes_and_refused_with_a_sentence(tmp_path):
     for name in ("a.svg", "b.svg"):
-        plot_evidence_over_rounds(told(0.02, 0.3), tmp_path / name)
+        save(draw_evidence_over_rounds(told(0.02, 0.3)), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     with pytest.raises(InputError, match="nothing to draw yet"):
         draw_evidence_over_rounds(Status(SCHEDULE))

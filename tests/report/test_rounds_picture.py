@@ -8,10 +8,10 @@ from PIL import Image
 
 from policyspace.configuration.round import Round, same_configuration
 from policyspace.errors import InputError
-from policyspace.report.configuration_words import chances, words
+from policyspace.report.configuration_words import chances, configuration_in_words
 from policyspace.report.rounds_film import film_rounds
-from policyspace.report.rounds_picture import MOST_ROUNDS, Story, draw_rounds, most_telling, plot_rounds
-from policyspace.report.style import AGENT, GOAL
+from policyspace.report.rounds_picture import MOST_ROUNDS, Story, draw_rounds, most_telling
+from policyspace.report.style import AGENT, GOAL, save
 from policyspace.worlds import make_world
 
 
@@ -132,7 +132,8 @@ def test_the_same_story_gives_the_same_bytes(tmp_path, name, falling):
     for suffix in ("png", "svg", "gif"):
         paths = [tmp_path / f"{i}.{suffix}" for i in range(2)]
         for path in paths:
-            (film_rounds if suffix == "gif" else plot_rounds)(story(name, falling, truth=()), path)
+            told = story(name, falling, truth=())
+            film_rounds(told, path) if suffix == "gif" else save(draw_rounds(told), path)
         assert paths[0].read_bytes() == paths[1].read_bytes()
     with Image.open(tmp_path / "0.gif") as film:
         assert film.n_frames == (2 * len(falling) if name == "gridworld" else len(falling))
@@ -150,22 +151,22 @@ def test_bad_targets_and_empty_stories_are_one_sentence(tmp_path):
     with pytest.raises(InputError, match=r"saved as \.gif"):
         film_rounds(told, tmp_path / "film.mp4")
     with pytest.raises(InputError, match=r"\.png, \.svg or \.pdf"):
-        plot_rounds(told, tmp_path / "picture.bmp")
+        save(draw_rounds(told), tmp_path / "picture.bmp")
     with pytest.raises(InputError, match="nothing to draw yet"):
         Story("gridworld", (), [], ())
 
 
 def test_words_say_what_the_numbers_say():
     omega = {"row": [1, 1, 5, 1, 1], "col": [1] * 5, "goal_row": [3, 1, 1, 3, 1], "goal_col": [1, 1.1, 1, 1, 0.9]}
-    assert words("gridworld", omega) == (
+    assert configuration_in_words("gridworld", omega) == (
         "the agent starts in row 2 (93%) and any column; the goal lies in row 0 or 3 (83%) and any column"
     )
     where = {"x": -1.234, "y": 0.5, "goal_x": 2, "goal_y": 0}
-    assert words("continuous-gridworld", where) == (
+    assert configuration_in_words("continuous-gridworld", where) == (
         "the agent starts around (−1.23, 0.50); the goal lies around (2.00, 0.00)"
     )
-    assert words("minigolf", {"putter_length": 5.12345}) == "putter_length 5.123"
-    assert words("mine", {"a": [1.0, 2.5], "b": 3}) == "a [1, 2.5], b 3"
+    assert configuration_in_words("minigolf", {"putter_length": 5.12345}) == "putter_length 5.123"
+    assert configuration_in_words("mine", {"a": [1.0, 2.5], "b": 3}) == "a [1, 2.5], b 3"
 
 
 def test_records_come_back_from_their_dictionaries():

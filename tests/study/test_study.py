@@ -216,7 +216,7 @@ def test_a_world_of_the_user(tmp_path, monkeypatch):
     (tmp_path / "not_a_world.py").write_text("Thing = dict\n")
     for spec, message in (
         ("no_such_module:World", "cannot be imported"),
-        ("my_rover:Rovr", "cannot be imported"),
+        ("my_rover:Rovr", "cannot be found: the module 'my_rover' has no 'Rovr'"),
         ("not_a_world:Thing", "must be a policyspace.worlds.confmdp.ConfMDP"),
     ):
         with pytest.raises(InputError, match=message):

@@ -10,7 +10,7 @@ from policyspace.errors import InputError
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.network import BoltzmannNetwork
 from policyspace.worlds import make_world
-from policyspace.worlds.agents import learn, learn_many, plateau, reached, support_of
+from policyspace.worlds.agents import learn, plateau, reached, support_of
 from policyspace.worlds.best_known import returns_of
 from policyspace.worlds.exact_gridworld import expected_return
 from policyspace.worlds.saved_agents import load_agent, save_agent
@@ -68,26 +68,14 @@ def test_same_key_same_agent_and_another_key_another(agent):
     assert agent.seed == 1
 
 
-def test_many_agents_are_the_single_ones():
-    controls = [["row_0", "col_0"], WORLD.feature_names]
-    omegas = [WORLD.random_configuration(jax.random.key(i)) for i in range(2)]
-    many = learn_many(WORLD, SPACE, controls, omegas, [5, 6], **SHORT)
-    for each, owned, omega, key in zip(many, controls, omegas, [5, 6], strict=True):
-        single = learn(WORLD, SPACE, owned, omega, key, **SHORT)
-        assert each.controls == single.controls
-        np.testing.assert_allclose(each.theta, single.theta, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(each.learning_curve, single.learning_curve, rtol=1e-9)
-        np.testing.assert_array_equal(each.configuration["row"], omega["row"])
-
-
 def test_compiled_code_is_shared_across_configurations_and_controls(agent):
     from policyspace.worlds import agents
 
-    before = agents._one._cache_size()
+    before = agents._advance._cache_size()
     for seed in range(2):
         omega = WORLD.random_configuration(jax.random.key(seed))
         learn(WORLD, SPACE, ["row_0"], omega, seed, num_steps=5 + seed, num_episodes=50, learning_rate=0.2)
-    assert agents._one._cache_size() == before
+    assert agents._advance._cache_size() == before
 
 
 def test_progress_is_told_and_learning_stops_when_told(agent):

@@ -8,78 +8,66 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyspace.cli import options
-from policyspace.cli.bundled import bundled
+from policyspace.cli.bundled import given, option
+from policyspace.cli.controls import controls_of
 from policyspace.cli.environments import ActorOptions, EnvironmentOptions
-from policyspace.cli.rounds import Design, RoundOptions, Seed, show_plan, show_round
+from policyspace.cli.options import Text
+from policyspace.cli.rounds import DesignOptions, RoundOptions, show_plan, show_round
 from policyspace.cli.running import one_by_one, running, waiting
+from policyspace.cli.saving import Report, check_targets, write_json, write_report
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.data.limits import check_seed
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from policyspace.configuration.loop import ConfiguredRun
     from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
     from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.confmdp import ConfMDP
 
 
-World = Annotated[
-    str | None,
-    typer.Argument(
-        help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
-    ),
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR")
-]
-
-
-Start = Annotated[
-    str | None,
-    typer.Option(
-        "--configuration",
-        help="Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
-        metavar="FILE.toml|NAME=VALUE,…|random",
-        show_default=False,
-    ),
-]
-
-
 @dataclass(frozen=True)
 class SimulatedAgent:
     """The agent of a world of ours."""
 
-    controls: Annotated[
-        str | None,
-        typer.Option(
-            "--controls",
-            help="What the agent of a WORLD perceives and controls; by default random.",
-            metavar="NAME,…|random|all|none",
+    controls: Text = option(
+        None, "What the agent of a WORLD perceives and controls; by default random.", "NAME,…|random|all|none"
+    )
+    learning_steps: int | None = option(None, "Of the agent in every round; by default what the world needs.", min=0)
+
+
+@dataclass(frozen=True)
+class WorldOptions:
+    """The world, and where it begins."""
+
+    world: Annotated[
+        Text,
+        typer.Argument(
+            help="The world: see `policyspace worlds`, or your own module:Class.", metavar="[WORLD]", show_default=False
         ),
     ] = None
-    learning_steps: Annotated[
-        int | None,
-        typer.Option("--learning-steps", help="Of the agent in every round; by default what the world needs.", min=0),
-    ] = None
+    configuration: Text = option(
+        None,
+        "Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
+        "FILE.toml|NAME=VALUE,…|random",
+        show_default=False,
+    )
 
 
 @running
-@bundled
 def configure(
     rounds: RoundOptions,
     simulated: SimulatedAgent,
     environment: EnvironmentOptions,
     actor: ActorOptions,
-    world: World = None,
-    configuration: Start = None,
-    design: Design = None,
-    seed: Seed = 0,
-    out: Out = None,
-    report: options.Report = None,
+    beginning: WorldOptions,
+    designing: DesignOptions,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for rounds.json, rounds.png, .svg and .gif.", metavar="DIR")
+    ] = None,
+    report: Report = None,
 ) -> None:
     """Configure a world, round by round, until what a simulated agent controls has shown.
 
@@ -92,17 +80,18 @@ def configure(
     from policyspace.policies.jax_setup import jax
     from policyspace.study.settings import default_design, design_for, load_world
 
+    world, seed = beginning.world, designing.seed
     check_seed(seed)
     _check_one_world(world, environment, actor, simulated)
     playable = environment.world()
     place: Any = playable or load_world(str(world))
-    design = design or default_design(place)
+    design = designing.design or default_design(place)
     space, method = place.policy_space(), design_for(design, place)
     schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
     console = new_console()
     planned = rounds.budget is not None and rounds.attempts is None and method.joint and not schedule.sequential
-    start = _configuration(place, configuration, planned, keys[1])
+    start = _configuration(place, beginning.configuration, planned, keys[1])
     if playable is not None:
         observe, truth = playable.observe(**actor.actors()), None
     else:
@@ -110,7 +99,7 @@ def configure(
         truth = _truth(place, space, owned)
         observe = _observer(place, space, owned, simulated.learning_steps)
     settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
-    _check_saving(out, report, configuration)
+    _check_saving(out, report, beginning.configuration)
     diary = Diary(place, schedule, settings, truth, console, out)
     diary.begin()
     if planned:
@@ -121,7 +110,8 @@ def configure(
             diary.enter(result)
     finally:
         diary.end()  # Ctrl-C as well: what was finished is kept, and drawn.
-        _save_report(run, report)
+        write_report(run, report)
+        show_saved([report])
 
 
 @dataclass
@@ -157,21 +147,21 @@ class Diary:
             "rounds": [entered.to_dict() for entered in self.rounds],
         }
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-        options.write_json(text, str(targets(self.folder)[0]))
+        write_json(text, str(targets(self.folder)[0]))
 
     def end(self) -> None:
         """The answer against the truth, and the pictures."""
         if not self.rounds:
             return
         from policyspace.report.rounds_film import film_rounds
-        from policyspace.report.rounds_picture import Story, plot_rounds
+        from policyspace.report.rounds_picture import Story, draw_rounds
+        from policyspace.report.style import save
 
         last, world = self.rounds[-1], self.world
-        truth = None if self.truth is None else tuple(self.truth)
-        story = Story(world.name, tuple(world.parameters), self.rounds, self.schedule.units, truth)
+        story = Story.of(world, self.rounds, self.schedule.units, self.truth)
         say(self.console, "")
         say(self.console, f"After {last.total_episodes} episodes: {story.verdict}.", style="bold")
-        missed = [name for name in truth or () if name in last.undecided]
+        missed = [name for name in self.truth or () if name in last.undecided]
         if missed:
             say(self.console, f"Not shown: {', '.join(missed)}.")
         if self.folder is None:
@@ -179,7 +169,7 @@ class Diary:
         _, *pictures, film = paths = targets(self.folder)
         with waiting("drawing"):
             for path in pictures:
-                plot_rounds(story, path)
+                save(draw_rounds(story), path)
             film_rounds(story, film)
         show_saved(paths)
 
@@ -192,7 +182,7 @@ def _check_one_world(
         raise InputError("one world is configured: name it, or an environment with --env.")
     if world is not None and (actor.agent or actor.learn):
         raise InputError("--agent and --learn act in an environment, found a world: name an environment with --env.")
-    if world is None and simulated != SimulatedAgent():
+    if world is None and given(simulated):
         raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
 
 
@@ -201,20 +191,6 @@ def _truth(world: "ConfMDP", space: Any, owned: tuple[str, ...]) -> list[str]:
     from policyspace.worlds.agents import support_of
 
     return [name for name in space.named(support_of(space, owned)) if name in world.feature_names]
-
-
-def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:
-    """The features that `--controls` stands for, in the world's order."""
-    if given == "random":
-        chosen = world.random_controls(key)
-    elif given in ("all", "none"):
-        chosen = frozenset(world.feature_names if given == "all" else ())
-    else:
-        chosen = frozenset(options.split([given]))
-    for name in sorted(chosen):
-        if name not in world.feature_names:
-            raise InputError(f"there is no feature '{name}' to control: {nearest(name, world.feature_names)}")
-    return tuple(name for name in world.feature_names if name in chosen)
 
 
 def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> Any:
@@ -231,19 +207,13 @@ def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> An
     return world.check_configuration({} if given is None else parse_configuration(given))
 
 
-def _save_report(run: "ConfiguredRun", report: Path | None) -> None:
-    if report is not None:
-        options.write_report(run, report)
-        show_saved([report])
-
-
 def _check_saving(out: Path | None, report: Path | None, configuration: str | None) -> None:
     """Make the folder of the results, and say before the work if they could not be saved there."""
-    from policyspace.data.whole_file import check_targets, made_folder
+    from policyspace.data import whole_file
 
-    options.check_targets(None, None, report=report)
+    check_targets(report=report)
     if out is not None:
-        check_targets(targets(made_folder(out)), [configuration])
+        whole_file.check_targets(targets(whole_file.made_folder(out)), [configuration])
 
 
 def targets(folder: Path) -> list[Path]:

@@ -1,19 +1,20 @@
 """What `configure` and `study` share about Gymnasium environments: the options that name one, and who acts in it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli.bundled import given, option
+from policyspace.cli.options import Names, Text
+from policyspace.cli.typed_values import pairs, split
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.worlds.gymnasium_world import GymnasiumWorld
 
 Env = Annotated[
-    str | None,
+    Text,
     typer.Option("--env", help="A Gymnasium id, or your function that makes one.", metavar="ENV_ID|module:function"),
 ]
 
@@ -23,56 +24,34 @@ class EnvironmentOptions:
     """An environment, what can be set in it, and how."""
 
     env: Env = None
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--parameter", help="What can be set in the environment, between bounds.", metavar="NAME=LOW:HIGH[:DEFAULT]"
-        ),
-    ] = None
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by",
-            help="How a parameter reaches it, if not as found out.",
-            metavar="NAME=keyword|attribute|options|make",
-        ),
-    ] = None
-    names: Annotated[
-        list[str] | None, typer.Option("--names", help="Of the numbers of an observation.", metavar="NAME,…")
-    ] = None
+    parameter: Names = option(None, "What can be set in the environment, between bounds.", "NAME=LOW:HIGH[:DEFAULT]")
+    by: Names = option(None, "How a parameter reaches it, if not as found out.", "NAME=keyword|attribute|options|make")
+    names: Names = option(None, "Of the numbers of an observation.", "NAME,…")
 
     def world(self) -> "GymnasiumWorld | None":
         """The environment that is meant, if one is."""
         if self.env is None:
-            said = [f"--{word}" for word in ("parameter", "by", "names") if getattr(self, word)]
-            if said:
-                raise InputError(f"{said[0]} belongs to an environment, found none: name it with --env.")
+            for said in given(self):
+                raise InputError(f"{said} belongs to an environment, found none: name it with --env.")
             return None
         from policyspace.worlds.gymnasium_world import GymnasiumWorld
 
-        parameters = {name: _bounds(name, text) for name, text in _pairs("--parameter", self.parameter)}
-        ways = dict(_pairs("--by", self.by))
-        return GymnasiumWorld.of(self.env, parameters, options.split(self.names) or None, ways)
+        settable = pairs("--parameter", "is written NAME=…", self.parameter)
+        parameters = {name: _bounds(name, text) for name, text in settable.items()}
+        ways = pairs("--by", "is written NAME=…", self.by)
+        return GymnasiumWorld.of(self.env, parameters, split(self.names) or None, ways)
 
 
 @dataclass(frozen=True)
 class ActorOptions:
     """Who acts in an environment."""
 
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            "--agent",
-            help="Acts in --env: a model of stable-baselines3, or your function of an observation.",
-            metavar="MODEL.zip|module:function",
-        ),
-    ] = None
-    learn: Annotated[
-        str | None,
-        typer.Option(
-            "--learn", help="Trains an agent in --env in every round: your learn(env).", metavar="module:function"
-        ),
-    ] = None
+    agent: Text = option(
+        None,
+        "Acts in --env: a model of stable-baselines3, or your function of an observation.",
+        "MODEL.zip|module:function",
+    )
+    learn: Text = option(None, "Trains an agent in --env in every round: your learn(env).", "module:function")
 
     def actors(self) -> dict[str, Any]:
         """The arguments of `GymnasiumWorld.observe`."""
@@ -86,18 +65,6 @@ class ActorOptions:
             "agent": agent,
             "learn": None if self.learn is None else imported(self.learn, "what learns"),
         }
-
-
-def _pairs(option: str, given: Sequence[str] | None) -> list[tuple[str, str]]:
-    pairs = [text.partition("=") for text in given or ()]
-    for name, equals, value in pairs:
-        if not name or not equals or not value:
-            raise InputError(f"{option} is written NAME=…, found '{name}{equals}{value}': correct it.")
-    names = [name for name, _, _ in pairs]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InputError(f"{option} names '{twice[0]}' twice: give it once.")
-    return [(name, value) for name, _, value in pairs]
 
 
 def _bounds(name: str, text: str) -> list[float]:

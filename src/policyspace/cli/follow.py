@@ -1,6 +1,5 @@
 """`policyspace identify --follow`: a line after every episode."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyspace.cli.screen import new_console, say
@@ -13,14 +12,15 @@ def show_stream(
     source: "Source", significance: float, budget: int | None, wait: float | None, labels: list[str]
 ) -> None:
     """Print where each group stands until all is found, the budget is spent, or the file ends."""
-    from policyspace.identification import bound, check_significance
+    from policyspace.identification import bound, read_pairs
+    from policyspace.inference.corrections import check_significance
     from policyspace.inference.follow import follow
 
     check_significance(significance)
     standing, console, errors = None, new_console(), new_console(stderr=True)
     stream = follow(
         source.file,
-        lambda path: replace(source, file=path).read(),
+        lambda path: read_pairs(path, **source.said)[1],
         lambda data: bound(data, policy=source.spec)[0],
         significance,
         budget,

@@ -2,11 +2,13 @@
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyspace.cli.bundled import option
 from policyspace.cli.running import is_quiet, running
 from policyspace.cli.screen import Stopped, new_console, say, show_table
 from policyspace.errors import InputError, nearest
@@ -24,59 +26,52 @@ LOG_WIDTH = 160
 """Of lines in a file, where no terminal says how wide they may be."""
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How much is run, by whom, and where the results are."""
+
+    runs: int | None = option(None, "Runs of each setting; by default as many as the paper.", min=1, max=MOST_RUNS)
+    quick: bool = option(False, "A miniature: every figure from few points and runs.")
+    as_published: bool = option(False, "Only the column of the paper's literal settings; by default both.")
+    jobs: int | None = option(None, "Worker processes; by default as many as cores.", min=1)
+    dask: str | None = option(None, "Run on a dask.distributed cluster instead: its scheduler.", "ADDRESS")
+    out: Path = option(Path("results"), "Folder for records, numbers, figures, page.", "DIR")
+    resume: bool = option(True, "Go on where an earlier run was, or forget its records.", None, "--resume/--fresh")
+
+
 @running
 def reproduce(
+    said: RunOptions,
     names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all (default).", metavar="[NAME]…")] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option("--runs", help="Runs of each setting; by default as many as the paper.", min=1, max=MOST_RUNS),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A miniature: every figure from few points and runs.")] = False,
-    as_published: Annotated[
-        bool,
-        typer.Option("--as-published", help="Only the column of the paper's literal settings; by default both."),
-    ] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Worker processes; by default as many as cores.", min=1)
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option("--dask", help="Run on a dask.distributed cluster instead: its scheduler.", metavar="ADDRESS"),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for records, numbers, figures, page.", metavar="DIR")
-    ] = Path("results"),
-    resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Go on where an earlier run was, or forget its records.")
-    ] = True,
 ) -> None:
     """Run the experiments of the paper and show claim and result side by side, in DIR/index.html.
 
     Every claim is run by the paper's own settings, wherever it states them, and by ours.
     Records are kept as they finish: stopped at any moment, the same command goes on where it was.
     """
+    from policyspace.data.chunks import num_workers
     from policyspace.data.whole_file import check_targets, made_folder
     from policyspace.experiments.one_cell import ONE_THREAD
     from policyspace.experiments.panel import Scale
     from policyspace.experiments.records import Store
     from policyspace.experiments.results import Results
 
-    if dask is not None and jobs is not None:
+    if said.dask is not None and said.jobs is not None:
         raise InputError("--jobs is for processes of this machine, found it together with --dask: leave one out.")
-    wanted = _in_order(names or ["all"])
+    wanted, out = _in_order(names or ["all"]), said.out
     os.environ.update(ONE_THREAD)  # before NumPy and JAX are loaded: with one job this process is the worker
-    scale = Scale(runs, quick, as_published)
+    scale = Scale(said.runs, said.quick, said.as_published)
     results = Results(out, scale, tuple(EXPERIMENTS))
     console = new_console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     records = made_folder(out) / "records.sqlite"
     check_targets([records, *(out / name for name in (results.files.page, results.files.numbers))])
     with Store(records) as store:
         cells = _cells(wanted, results)
-        if not resume:
+        if not said.resume:
             store.forget([cell for own in cells.values() for cell in own])
         _tell_of_other_code(cells, store, console)
         try:
-            _run(cells, store, results, jobs or _cores(), dask, console)
+            _run(cells, store, results, said.jobs or num_workers(), said.dask, console)
         except KeyboardInterrupt:
             total = sum(len(own) for own in cells.values())
             kept = total - sum(len(store.missing(own)) for own in cells.values())
@@ -151,11 +146,6 @@ def _show(console: "Console", panels: "list[Panel]", results: "Results", name: s
 
 def _cells(wanted: list[str], results: "Results") -> "dict[str, list[Cell]]":
     return {name: experiment_module(name).cells(results.scale) for name in wanted}
-
-
-def _cores() -> int:
-    """Those that this process may use, which a container makes fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _in_order(names: list[str]) -> list[str]:

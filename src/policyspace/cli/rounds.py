@@ -1,11 +1,10 @@
 """What `configure` and `study` share: the options of their rounds, and how a round is shown."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from policyspace.cli import options
+from policyspace.cli.bundled import option
+from policyspace.cli.options import Significance, Text
 from policyspace.cli.screen import say
 
 if TYPE_CHECKING:
@@ -17,53 +16,42 @@ if TYPE_CHECKING:
     from policyspace.configuration.schedule import Schedule
 
 
-Design = Annotated[
-    str | None,
-    typer.Option(
-        "--design",
-        help="How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
-        "simulated, elsewhere d-optimal.",
-        metavar="d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", help="Same seed, same rounds.", metavar="S", min=0)]
-
-
 @dataclass(frozen=True)
 class RoundOptions:
     """How many rounds, of how many episodes, and how they are tested: named as in a schedule."""
 
-    significance: options.Significance = 0.05
-    rule: Annotated[
-        str, typer.Option("--rule", help="One test a unit, or all supports.", metavar="simplified|combinatorial")
-    ] = "simplified"
-    attempts: Annotated[
-        int | None,
-        typer.Option(
-            "--attempts",
-            help="How often to configure; for every unit, with the paper's design. [default: 3, or as often as the budget "
-            "pays for]",
-            min=0,
-            show_default=False,
-        ),
-    ] = None
-    episodes: Annotated[int, typer.Option("--episodes", help="Episodes of a round.", metavar="N", min=1)] = 100
-    budget: Annotated[
-        int | None, typer.Option("--budget", help="Episodes of all rounds together, shared out.", metavar="N", min=1)
-    ] = None
-    paper_rule: Annotated[
-        bool, typer.Option("--paper-rule", help="The paper's union, every round at full δ: no promise for all rounds.")
-    ] = False
-    test: Annotated[
-        str,
-        typer.Option(
-            "--test",
-            help="combined: p-values of all rounds together. batches: each round alone, at a share of δ. eprocess: after "
-            "every episode; auto takes it for networks.",
-            metavar="auto|combined|batches|eprocess",
-        ),
-    ] = "auto"
+    significance: Significance = 0.05
+    rule: str = option("simplified", "One test a unit, or all supports.", "simplified|combinatorial")
+    attempts: int | None = option(
+        None,
+        "How often to configure; for every unit, with the paper's design. [default: 3, or as often as the budget "
+        "pays for]",
+        min=0,
+        show_default=False,
+    )
+    episodes: int = option(100, "Episodes of a round.", "N", min=1)
+    budget: int | None = option(None, "Episodes of all rounds together, shared out.", "N", min=1)
+    paper_rule: bool = option(False, "The paper's union, every round at full δ: no promise for all rounds.")
+    test: str = option(
+        "auto",
+        "combined: p-values of all rounds together. batches: each round alone, at a share of δ. eprocess: after "
+        "every episode; auto takes it for networks.",
+        "auto|combined|batches|eprocess",
+    )
+
+
+@dataclass(frozen=True)
+class DesignOptions:
+    """How configurations are chosen, and from which chance."""
+
+    design: Text = option(
+        None,
+        "How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
+        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
+        "simulated, elsewhere d-optimal.",
+        "d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
+    )
+    seed: int = option(0, "Same seed, same rounds.", "S", min=0)
 
 
 def show_plan(console: "Console", world: Any, space: Any, budget: Any) -> None:
@@ -88,7 +76,7 @@ def show_round(
     console: "Console", world: str, schedule: "Schedule", result: "Round", truth: "Sequence[str] | None"
 ) -> None:
     """Where, for how long, what was found, and what is open; where the truth is known, whether that is right."""
-    from policyspace.report.configuration_words import words
+    from policyspace.report.configuration_words import configuration_in_words
 
     asked = f" for {result.asked_for[0]}" if len(result.asked_for) == 1 else ""
     elsewhere = "where it is" if result.number == 0 else "where the data were collected"
@@ -96,7 +84,7 @@ def show_round(
     most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
     say(console, "")
     say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
-    say(console, f"  {words(world, result.configuration)}")
+    say(console, f"  {configuration_in_words(world, result.configuration)}")
     tested = len(result.undecided) + len(result.newly_selected)
     say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule, result.number)}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]

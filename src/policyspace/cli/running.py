@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from policyspace.cli.bundled import bundled, with_parameters
 from policyspace.cli.screen import new_console
 from policyspace.progress import heard_by
 
@@ -38,7 +39,8 @@ _RUNNING: ContextVar[Running | None] = ContextVar("running", default=None)
 
 
 def running(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option `--quiet`, which `waiting` and `typed` know about."""
+    """The command with its bundles of options and an option `--quiet`, which `waiting` and `typed` know about."""
+    command = bundled(command)
     own = signature(command)
 
     @wraps(command)
@@ -51,10 +53,7 @@ def running(command: Callable[..., None]) -> Callable[..., None]:
 
     more = [Parameter("command_context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     more += [Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)]
-    named = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in own.parameters.values()]
-    run.__signature__ = own.replace(parameters=[*named, *more])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in [*named, *more]}
-    return run
+    return with_parameters(run, [*own.parameters.values(), *more])
 
 
 def is_quiet() -> bool:

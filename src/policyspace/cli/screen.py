@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from policyspace.shown import Shown
     from policyspace.table import Table
 
 
@@ -50,10 +51,15 @@ def show_table(console: "Console", table: "Table", **options: Any) -> None:
         console.print(table.rich(broken=True, **options))
 
 
-def show(
+def show(answer: "Shown", right: Container[str], styles: Sequence[str] = ()) -> None:
+    """An answer: its sentence, its table, what must be read with it."""
+    show_parts(answer.sentence, answer.table(), answer.notes(), right, styles)
+
+
+def show_parts(
     sentence: str, table: "Table", notes: Sequence[str], right: Container[str], styles: Sequence[str] = ()
 ) -> None:
-    """A sentence, a table, and what must be read with it; a number is never cut short, a narrow window wraps the line."""
+    """The parts of an answer; a number is never cut short, a narrow window wraps the line."""
     console = new_console()
     say(console, sentence, style="bold")
     shown = table.rich(right, styles, header_style="dim")

@@ -1,13 +1,16 @@
 """`policyspace simulate`: an agent learns in a world, or comes from a file, and its behaviour is written down."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyspace.cli.options import check_file
+from policyspace.cli.bundled import option
+from policyspace.cli.controls import controls_of
+from policyspace.cli.options import Text
 from policyspace.cli.running import running, waiting
+from policyspace.cli.saving import check_suffix
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
@@ -24,70 +27,54 @@ PICTURES = (".gif", ".png")
 BARS = "▁▂▃▄▅▆▇█"
 
 
-Controls = Annotated[
-    str | None,
-    typer.Option(
-        "--controls",
-        help="What the agent perceives and controls: feature names, 'random', 'all' or 'none'. By default what the paper's "
+@dataclass(frozen=True)
+class AgentOptions:
+    """Who acts, where and for how long."""
+
+    controls: Text = option(
+        None,
+        "What the agent perceives and controls: feature names, 'random', 'all' or 'none'. By default what the paper's "
         "agent owns.",
-        metavar="NAME,…|random|all|none",
-    ),
-]
-ConfigurationOption = Annotated[
-    str | None,
-    typer.Option(
-        "--configuration",
-        help="The world's ω: name=value,… or a TOML file; what is not named has its default. 'random' draws one.",
-        metavar="FILE.toml|NAME=VALUE,…|random",
-    ),
-]
-LearningSteps = Annotated[
-    int | None,
-    typer.Option(
-        "--learning-steps",
-        help="Learning steps; by default what the world needs, and none for an agent from a file.",
-        metavar="N",
-        min=0,
-    ),
-]
-Compare = Annotated[
-    bool,
-    typer.Option(
+        "NAME,…|random|all|none",
+    )
+    configuration: Text = option(
+        None,
+        "The world's ω: name=value,… or a TOML file; what is not named has its default. 'random' draws one.",
+        "FILE.toml|NAME=VALUE,…|random",
+    )
+    episodes: int = option(100, "How many episodes to write.", "N", min=1)
+    seed: int = option(0, "Same seed, same file.", "S", min=0)
+    learning_steps: int | None = option(
+        None, "Learning steps; by default what the world needs, and none for an agent from a file.", "N", min=0
+    )
+    agent: Path | None = option(None, "An agent saved before, instead of a new one.", "FILE")
+
+
+@dataclass(frozen=True)
+class SavedOptions:
+    """What is made beside the episodes, and where all is saved."""
+
+    save_agent: Path | None = option(None, "Save the agent (JSON).", "FILE")
+    compare: bool = option(
+        True,
+        "Say how far the agent is from the best policy known: two more agents learn for it.",
+        None,
         "--compare/--no-compare",
-        help="Say how far the agent is from the best policy known: two more agents learn for it.",
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        help="Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name. [default: WORLD.parquet]",
-        metavar="FILE.parquet",
+    )
+    out: Path | None = option(
+        None,
+        "Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name. [default: WORLD.parquet]",
+        "FILE.parquet",
         show_default=False,
-    ),
-]
+    )
+    render: Path | None = option(None, "Draw the first episode: a film (GIF) or a strip (PNG).", "FILE.gif|png")
 
 
 @running
 def simulate(
     world: Annotated[str, typer.Argument(help="The world: see `policyspace worlds`.", metavar="WORLD")],
-    controls: Controls = None,
-    configuration: ConfigurationOption = None,
-    episodes: Annotated[int, typer.Option("--episodes", help="How many episodes to write.", metavar="N", min=1)] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same file.", metavar="S", min=0)] = 0,
-    learning_steps: LearningSteps = None,
-    agent: Annotated[
-        Path | None, typer.Option("--agent", help="An agent saved before, instead of a new one.", metavar="FILE")
-    ] = None,
-    save_agent: Annotated[
-        Path | None, typer.Option("--save-agent", help="Save the agent (JSON).", metavar="FILE")
-    ] = None,
-    compare: Compare = True,
-    out: Out = None,
-    render: Annotated[
-        Path | None,
-        typer.Option("--render", help="Draw the first episode: a film (GIF) or a strip (PNG).", metavar="FILE.gif|png"),
-    ] = None,
+    acting: AgentOptions,
+    saved: SavedOptions,
 ) -> None:
     """Write demonstrations of an agent that learned in a world, with the truth in the file.
 
@@ -96,110 +83,76 @@ def simulate(
     from policyspace.worlds import make_world
     from policyspace.worlds.confmdp import check_simulated
 
-    place = make_world(world)
+    place, seed = make_world(world), acting.seed
     check_seed(seed)
-    check_simulated(place, episodes)
-    target = Path(f"{world}.parquet") if out is None else out
-    _check_targets(target, save_agent, render, [agent, configuration])
+    check_simulated(place, acting.episodes)
+    target = Path(f"{world}.parquet") if saved.out is None else saved.out
+    _check_targets(target, saved, [acting.agent, acting.configuration])
     from policyspace.policies.jax_setup import jax
 
     names = ("controls", "configuration", "learning", "acting", "comparing")
     chances = [*jax.random.split(jax.random.key(seed), 4), jax.random.fold_in(jax.random.key(seed), 4)]
     keys = dict(zip(names, chances, strict=True))
     console = new_console()
-    actor = _agent(place, controls, configuration, seed, learning_steps, agent, keys, console)
-    if compare:
+    actor = _agent(place, acting, keys, console)
+    if saved.compare:
         actor = replace(actor, returns=_compared(place, actor, keys["comparing"], console))
-    if save_agent is not None:
-        from policyspace.worlds.saved_agents import save_agent as save
+    if saved.save_agent is not None:
+        from policyspace.worlds.saved_agents import save_agent
 
-        save(actor, save_agent)
+        save_agent(actor, saved.save_agent)
     omega = place.check_configuration(actor.configuration)
     with waiting("acting"):
-        seen = actor.act(place, omega, keys["acting"], episodes)
+        seen = actor.act(place, omega, keys["acting"], acting.episodes)
     data = _demonstrations(place, actor, seen, seed)
     from policyspace.data.readers import write
 
     write(data, target)
-    if render is not None:
+    if saved.render is not None:
         from policyspace.worlds.films import draw_episode
 
         with waiting("drawing"):
-            draw_episode(place, seen, render)
-    _tell(console, place, actor, seen, data, [target, save_agent, render])
+            draw_episode(place, seen, saved.render)
+    _show_result(console, place, actor, seen, data, [target, saved.save_agent, saved.render])
 
 
-def _check_targets(out: Path, save_agent: Path | None, render: Path | None, inputs: list[Path | str | None]) -> None:
+def _check_targets(target: Path, saved: SavedOptions, inputs: list[Path | str | None]) -> None:
     """Say before the work that its results could not be saved."""
     from policyspace.data.readers import SUFFIXES
     from policyspace.data.whole_file import check_targets
 
-    for path, suffixes in ((out, SUFFIXES), (render, PICTURES)):
-        if path is not None:
-            check_file(path, suffixes)
-    check_targets([out, save_agent, render], inputs)
+    check_suffix(target, SUFFIXES)
+    if saved.render is not None:
+        check_suffix(saved.render, PICTURES)
+    check_targets([target, saved.save_agent, saved.render], inputs)
 
 
-def _agent(
-    world: "ConfMDP",
-    controls: str | None,
-    configuration: str | None,
-    seed: int,
-    learning_steps: int | None,
-    file: Path | None,
-    keys: dict[str, Any],
-    console: "Console",
-) -> "Agent":
+def _agent(world: "ConfMDP", acting: AgentOptions, keys: dict[str, Any], console: "Console") -> "Agent":
     """The agent that acts, in the configuration where it acts: loaded, learned, or loaded and learned further."""
+    from policyspace.worlds.agents import learn
     from policyspace.worlds.configuration_parameters import parse_configuration
     from policyspace.worlds.saved_agents import load_agent
 
-    given = None
-    if configuration == "random":
+    given, steps = None, acting.learning_steps
+    if acting.configuration == "random":
         given = world.random_configuration(keys["configuration"])
-    elif configuration is not None:
-        given = world.check_configuration(parse_configuration(configuration))
-    if file is None:
-        owned = _controls(world, controls, keys["controls"])
-        return replace(_learn(world, None, owned, given, learning_steps, None, keys["learning"], console), seed=seed)
-    if controls is not None:
-        raise InputError("--controls and --agent exclude each other: the agent in the file has its controls.")
-    loaded = load_agent(file, world)
-    omega = loaded.configuration if given is None else given
-    if not learning_steps:
-        return replace(loaded, configuration=omega, returns=None)
-    more = _learn(world, loaded.space, loaded.controls, omega, learning_steps, loaded.theta, keys["learning"], console)
-    return replace(more, seed=seed)
-
-
-def _controls(world: "ConfMDP", given: str | None, key: Any) -> tuple[str, ...]:
-    """The names that the option stands for; unknown ones are refused when the agent is made."""
-    if given is None:
-        return tuple(world.true_controls)
-    if given == "random":
-        return tuple(world.random_controls(key))
-    if given in ("all", "none"):
-        return world.feature_names if given == "all" else ()
-    return tuple(name.strip() for name in given.split(",") if name.strip())
-
-
-def _learn(
-    world: "ConfMDP",
-    space: Any,
-    controls: tuple[str, ...],
-    configuration: Any,
-    steps: int | None,
-    start: Any,
-    key: Any,
-    console: "Console",
-) -> "Agent":
-    """Learning, with the curve at its end."""
-    from policyspace.worlds.agents import learn
-
+    elif acting.configuration is not None:
+        given = world.check_configuration(parse_configuration(acting.configuration))
+    if acting.agent is None:
+        owned = None if acting.controls is None else controls_of(world, acting.controls, keys["controls"])
+        space, start, omega = None, None, given
+    else:
+        if acting.controls is not None:
+            raise InputError("--controls and --agent exclude each other: the agent in the file has its controls.")
+        loaded = load_agent(acting.agent, world)
+        space, start, owned = loaded.space, loaded.theta, loaded.controls
+        omega = loaded.configuration if given is None else given
+        if not steps:
+            return replace(loaded, configuration=omega, returns=None)
     with waiting("learning"):
-        learned = learn(world, space, controls, configuration, key, num_steps=steps, start=start)
-    _tell_learning(console, learned.learning_curve)
-    return learned
+        learned = learn(world, space, owned, omega, keys["learning"], num_steps=steps, start=start)
+    _show_learning(console, learned.learning_curve)
+    return replace(learned, seed=acting.seed)
 
 
 def _compared(world: "ConfMDP", agent: "Agent", key: Any, console: "Console") -> dict[str, float]:
@@ -215,7 +168,7 @@ def _compared(world: "ConfMDP", agent: "Agent", key: Any, console: "Console") ->
     return found.to_dict()
 
 
-def _tell_learning(console: "Console", curve: Any) -> None:
+def _show_learning(console: "Console", curve: Any) -> None:
     """The curve as a line of bars, and its two ends in numbers."""
     if len(curve) == 0:
         return
@@ -250,14 +203,14 @@ def _demonstrations(world: "ConfMDP", agent: "Agent", seen: "Trajectories", seed
     names = tuple(world.action_names)
     if world.action_bounds is None:
         # An action that was never chosen has no finite parameters: it is left out, as if it did not exist.
-        played, codes = np.unique(np.asarray(seen.actions)[np.asarray(seen.mask)], return_inverse=True)
+        chosen, codes = np.unique(np.asarray(seen.actions)[np.asarray(seen.mask)], return_inverse=True)
         actions = np.zeros(np.asarray(seen.mask).shape, dtype=np.int64)
         actions[np.asarray(seen.mask)] = codes
-        names, seen = tuple(names[int(code)] for code in played), replace(seen, actions=actions)
+        names, seen = tuple(names[int(code)] for code in chosen), replace(seen, actions=actions)
     return seen.pairs(world.feature_names, names, metadata)
 
 
-def _tell(
+def _show_result(
     console: "Console",
     world: "ConfMDP",
     agent: "Agent",

@@ -1,24 +1,28 @@
 """`policyspace study`: ask for the next configuration, tell what was seen there, see what is decided."""
 
 import json as json_text
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyspace.cli import options
-from policyspace.cli.bundled import bundled
+from policyspace.cli.bundled import option
 from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
-from policyspace.cli.rounds import Design, RoundOptions, Seed, level_in_words, show_plan, show_round
+from policyspace.cli.options import Always, Groups, LogOptions, Names, Text
+from policyspace.cli.rounds import DesignOptions, RoundOptions, level_in_words, show_plan, show_round
 from policyspace.cli.running import running, waiting
+from policyspace.cli.saving import JsonOut, Report, check_targets, deliver, write_json, write_report
 from policyspace.cli.screen import new_console, say, show_saved
+from policyspace.cli.typed_values import read_groups, split
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.configuration.request import Request
+    from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
     from policyspace.configuration.status import Status
+    from policyspace.study import Study
 
 app = typer.Typer(
     name="study",
@@ -28,7 +32,7 @@ app = typer.Typer(
 )
 
 OwnWorld = Annotated[
-    str | None,
+    Text,
     typer.Option(
         "--world",
         help="The world of your own that the study was created with: only if it is named here is it imported.",
@@ -38,51 +42,46 @@ OwnWorld = Annotated[
 StudyFile = Annotated[Path, typer.Argument(help="The file of the study.", metavar="STUDY.sqlite")]
 
 
+@dataclass(frozen=True)
+class AgendaOptions:
+    """Which world, which units, and where the agent is now."""
+
+    world: Text = option(None, "See `policyspace worlds`, or your own class.", "WORLD|module:Class")
+    features: Names = option(None, "Those in question; the others are not tested.", "NAME[,NAME…]")
+    groups: Groups = "feature"
+    always: Always = None
+    configuration: Text = option(
+        None, "Where the agent is now: the world's ω₀, by default the world's own.", "FILE.toml|NAME=VALUE,…"
+    )
+
+
 @app.command()
 @running
-@bundled
 def create(
     study: StudyFile,
     rounds: RoundOptions,
     environment: EnvironmentOptions,
-    world: Annotated[
-        str | None,
-        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
-    ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option("--features", help="Those in question; the others are not tested.", metavar="NAME[,NAME…]"),
-    ] = None,
-    groups: options.GroupsOption = "feature",
-    always: options.Always = None,
-    design: Design = None,
-    configuration: Annotated[
-        str | None,
-        typer.Option(
-            "--configuration",
-            help="Where the agent is now: the world's ω₀, by default the world's own.",
-            metavar="FILE.toml|NAME=VALUE,…",
-        ),
-    ] = None,
-    seed: Seed = 0,
+    agenda: AgendaOptions,
+    designing: DesignOptions,
 ) -> None:
     """Begin a study in a new file."""
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
-    options.check_targets(None, None, out=study)
-    if (world is None) == (environment.env is None):
+    check_targets(out=study)
+    if (agenda.world is None) == (environment.env is None):
         raise InputError("a study is about one world: name it with --world, or an environment with --env.")
-    grouping, more = _groups_and_always(groups)
+    groups, more, fixed = read_groups(agenda.groups)
+    if fixed:
+        raise InputError(f"{agenda.groups}: a study tests weights against zero, found [fixed]: leave it out.")
     made = Study.create(
         study,
-        environment.world() or world,
-        features=None if features is None else options.split(features),
-        groups=grouping,
-        always=[*options.split(always), *more],
-        design=design,
-        configuration=None if configuration is None else parse_configuration(configuration),
-        seed=seed,
+        environment.world() or agenda.world,
+        features=None if agenda.features is None else split(agenda.features),
+        groups=groups,
+        always=[*split(agenda.always), *more],
+        configuration=None if agenda.configuration is None else parse_configuration(agenda.configuration),
+        **asdict(designing),
         **asdict(rounds),
     )
     schedule, console = made.status().schedule, new_console()
@@ -124,7 +123,7 @@ def ask(
         ),
     ] = None,
     env: Env = None,
-    json: options.JsonOut = None,
+    json: JsonOut = None,
     world: OwnWorld = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
@@ -135,28 +134,25 @@ def ask(
 
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
-    options.check_targets(None, json, [study], out)
+    check_targets(json=json, inputs=[study], out=out)
     opened = Study.open(study, world, env)
     with waiting("choosing a configuration"):
         request = opened.ask()
     if request is None:
-        if json is not None:
-            options.write_json("null", json)
-        if json != "-":
-            say(new_console(), f"Nothing is left to ask: {opened.status().finished}.", style="bold")
+        deliver(lambda: "null", json, lambda: say(new_console(), _nothing_left(opened.status()), style="bold"))
         return
-    if json is not None:
-        options.write_json(json_text.dumps(request.to_dict(), indent=1, ensure_ascii=False), json)
     if out is not None:
-        options.write_json(_toml(request.configuration), str(out))
-    if json != "-":
-        _show_request(opened.settings["world_name"], opened.status().schedule, request)
-        show_saved([out, json])
+        write_json(_toml(request.configuration), str(out))
+    deliver(
+        lambda: _json(request.to_dict()),
+        json,
+        lambda: _show_request(opened.settings["world_name"], opened.status().schedule, request),
+        out,
+    )
 
 
 @app.command()
 @running
-@bundled
 def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
     """Let an agent act in the environment as it was asked for, and tell the study: one round."""
     from policyspace.study import Study
@@ -164,24 +160,16 @@ def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
     opened = Study.open(study, env=env)
     with waiting("playing"):
         result = opened.play(**actor.actors())
-    console, now = new_console(), opened.status()
-    if result is not None:
-        show_round(console, opened.world.name, now.schedule, result, now.truth)
-    done = now.finished
-    say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
+    _show_told(study, opened, result)
 
 
 @app.command()
 @running
 def tell(
     study: StudyFile,
-    file: options.File,
-    actions: options.Actions = None,
-    features: options.Features = None,
-    episodes: options.EpisodeColumn = None,
-    weights: options.Weights = None,
+    log: LogOptions,
     configuration: Annotated[
-        str | None,
+        Text,
         typer.Option(
             "--configuration",
             help="Where the file was collected; by default what the file says, else what was asked for last.",
@@ -196,29 +184,25 @@ def tell(
     from policyspace.worlds.configuration_parameters import parse_configuration
 
     opened = Study.open(study, world)
-    columns = options.split(actions)
-    wanted = options.split(features) or (list(opened.world.feature_names) if columns else None)
+    actions = log.action_columns
     data = read(
-        file,
-        actions=None if not columns else columns[0] if len(columns) == 1 else columns,
-        features=wanted,
-        episodes=episodes,
-        weights=weights,
+        log.file,
+        actions=actions,
+        features=split(log.features) or (None if actions is None else list(opened.world.feature_names)),
+        episodes=log.episodes,
+        weights=log.weights,
         discrete=opened.world.action_bounds is None,
     )
     with waiting("testing"):
         result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
-    console, now = new_console(), opened.status()
-    show_round(console, opened.world.name, now.schedule, result, now.truth)
-    done = now.finished
-    say(console, f"Nothing is left to ask: {done}." if done else f"Next: policyspace study ask {study}", style="dim")
+    _show_told(study, opened, result)
 
 
 @app.command()
 @running
 def status(
     study: StudyFile,
-    json: options.JsonOut = None,
+    json: JsonOut = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -229,48 +213,54 @@ def status(
         Path | None,
         typer.Option("--rounds", help="Draw the rounds' configurations (PNG, SVG, PDF or GIF).", metavar="FILE"),
     ] = None,
-    report: options.Report = None,
+    report: Report = None,
     world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
     from policyspace.study import Study
 
     film = rounds is not None and rounds.suffix.lower() == ".gif"
-    options.check_targets(plot, json, [study], rounds, report)
-    options.check_targets(None if film else rounds, None, [study])
+    check_targets([plot, None if film else rounds], json, [study], rounds if film else None, report)
     opened = Study.open(study, world)
     now = opened.status()
     if plot is not None:
-        from policyspace.report.evidence_rounds import plot_evidence_over_rounds
+        from policyspace.report.evidence_rounds import draw_evidence_over_rounds
+        from policyspace.report.style import save
 
-        plot_evidence_over_rounds(now, plot)
+        save(draw_evidence_over_rounds(now), plot)
     if rounds is not None:
         from policyspace.report.rounds_film import film_rounds
-        from policyspace.report.rounds_picture import Story, plot_rounds
+        from policyspace.report.rounds_picture import Story, draw_rounds
+        from policyspace.report.style import save
 
-        truth = None if now.truth is None else tuple(now.truth)
-        story = Story(opened.world.name, tuple(opened.world.parameters), now.rounds, now.schedule.units, truth)
+        story = Story.of(opened.world, now.rounds, now.schedule.units, now.truth)
         with waiting("drawing"):
-            (film_rounds if film else plot_rounds)(story, rounds)
-    if report is not None:
-        options.write_report(opened, report)
-    if json is not None:
-        options.write_json(json_text.dumps(now.to_dict(), indent=1, ensure_ascii=False), json)
-    if json != "-":
-        _show_status(now)
-        show_saved([plot, rounds, report, json])
+            if film:
+                film_rounds(story, rounds)
+            else:
+                save(draw_rounds(story), rounds)
+    write_report(opened, report)
+    deliver(lambda: _json(now.to_dict()), json, lambda: _show_status(now), plot, rounds, report)
 
 
-def _groups_and_always(text: str) -> tuple[Any, tuple[str, ...]]:
-    """(groups, always) as other commands read them; a study tests against zero only."""
-    grouping, more, fixed = options.read_groups(text)
-    if fixed:
-        raise InputError(f"{text}: a study tests weights against zero, found [fixed]: leave it out.")
-    return grouping, more
+def _show_told(study: Path, opened: "Study", result: "Round | None") -> None:
+    """The round that was told, and what to do next."""
+    console, now = new_console(), opened.status()
+    if result is not None:
+        show_round(console, opened.world.name, now.schedule, result, now.truth)
+    say(console, _nothing_left(now) if now.finished else f"Next: policyspace study ask {study}", style="dim")
+
+
+def _nothing_left(status: "Status") -> str:
+    return f"Nothing is left to ask: {status.finished}."
+
+
+def _json(content: dict[str, Any]) -> str:
+    return json_text.dumps(content, indent=1, ensure_ascii=False)
 
 
 def _show_request(world: str, schedule: "Schedule", request: "Request") -> None:
-    from policyspace.report.configuration_words import words
+    from policyspace.report.configuration_words import configuration_in_words
 
     console = new_console()
     say(
@@ -279,7 +269,7 @@ def _show_request(world: str, schedule: "Schedule", request: "Request") -> None:
         f"({level_in_words(schedule, request.number)})",
         style="bold",
     )
-    say(console, f"Configuration: {words(world, request.configuration)}.")
+    say(console, f"Configuration: {configuration_in_words(world, request.configuration)}.")
     for name, value in request.configuration.items():
         say(console, f"  {name} = {value}", style="dim")
     say(console, f"Why: {request.why}")
@@ -317,7 +307,7 @@ def _show_status(status: "Status") -> None:
         say(console, f"  reported {moment}", style="dim")
     say(console, status.schedule.promise(settings["design"]), style="dim")
     if status.finished is not None:
-        say(console, f"Nothing is left to ask: {status.finished}.")
+        say(console, _nothing_left(status))
     elif status.request is not None:
         say(console, f"Asked and not yet reported: round {status.request.number + 1}.")
 

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from policyspace.cli import options
+from policyspace.cli.saving import JsonOut, check_targets, deliver
 from policyspace.cli.screen import new_console, say, show_table
+from policyspace.shown import json_text
 from policyspace.table import Table
 
 COLUMNS = ("configuration", "low", "high", "default", "what it is")
@@ -15,22 +16,17 @@ COLUMNS = ("configuration", "low", "high", "default", "what it is")
 
 def worlds(
     name: Annotated[str | None, typer.Argument(help="One world only.", metavar="[WORLD]", show_default=False)] = None,
-    json: options.JsonOut = None,
+    json: JsonOut = None,
 ) -> None:
     """List the worlds that can be simulated: their features, actions, and configurations with bounds and defaults."""
     from policyspace.worlds import WORLDS, make_world
 
-    options.check_targets(None, json)
-    told = [_tell(make_world(known)) for known in ([name] if name else WORLDS)]
-    if json != "-":
-        _show(told)
-    if json is not None:
-        from json import dumps
-
-        options.write_json(dumps({"worlds": told}, indent=2, ensure_ascii=False), json)
+    check_targets(json=json)
+    told = [_as_data(make_world(known)) for known in ([name] if name else WORLDS)]
+    deliver(lambda: json_text({"worlds": told}), json, lambda: _show(told))
 
 
-def _tell(world: Any) -> dict[str, Any]:
+def _as_data(world: Any) -> dict[str, Any]:
     """A world as plain data."""
     return {
         "name": world.name,

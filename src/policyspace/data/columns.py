@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from policyspace.data.missing import TEXTS
-from policyspace.errors import InputError, nearest, repeated
+from policyspace.errors import InputError, check_unique, nearest
 
 if TYPE_CHECKING:
     import polars
@@ -118,8 +118,7 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
 
     arrow = isinstance(frame, pyarrow.Table)
     names = [str(name) for name in (frame.column_names if arrow else frame.columns)]
-    if (twice := repeated(names)) is not None:
-        raise InputError(f"every column needs a name of its own, found '{twice}' twice: rename one.")
+    check_unique(names)
     try:
         if (
             arrow

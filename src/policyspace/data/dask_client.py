@@ -6,7 +6,7 @@ from typing import Any
 
 from policyspace.data.code_version import code_version
 from policyspace.data.extras import library
-from policyspace.errors import InputError
+from policyspace.errors import InputError, reason_of
 
 TIMEOUT = 20
 """Seconds until a scheduler that does not answer, or a cluster without workers, is given up."""
@@ -20,8 +20,9 @@ def connect(address: str) -> Any:
     try:
         client = distributed.Client(address, timeout=TIMEOUT)
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"--dask {address}: no scheduler answers there ({reason}): check the address.") from error
+        raise InputError(
+            f"--dask {address}: no scheduler answers there ({reason_of(error)}): check the address."
+        ) from error
     try:
         _check_workers(client, address)
     except BaseException:

@@ -1,5 +1,6 @@
 """The embedded data set: a simulated driver, made here, with the truth written beside it."""
 
+from dataclasses import replace
 from importlib.resources import as_file, files
 
 import numpy as np
@@ -45,10 +46,7 @@ def make() -> Demonstrations:
         }
     )
     data = Demonstrations.from_frame(frame, "action", episodes="episode", reference="coast")
-    return Demonstrations(
-        data.features, data.actions, data.names, data.action_names, data.episodes, data.weights, data.blocks,
-        {"truth": list(TRUTH), "seed": SEED, "story": STORY},
-    )  # fmt: skip
+    return replace(data, metadata={"truth": list(TRUTH), "seed": SEED, "story": STORY})
 
 
 def load() -> Demonstrations:

@@ -20,7 +20,7 @@ from policyspace.data.arrays import (
 )
 from policyspace.data.missing import Missing
 from policyspace.data.vocabulary import names_of, one_vocabulary
-from policyspace.errors import InputError, nearest, repeated
+from policyspace.errors import InputError, check_unique, nearest
 
 if TYPE_CHECKING:
     from policyspace.data.large.log import LargeLog
@@ -276,8 +276,7 @@ def default_action_names(k: int) -> list[str]:
 
 def _names(given: Sequence[Any], what: str) -> tuple[str, ...]:
     names = tuple(str(name) for name in given)
-    if (twice := repeated(names)) is not None:
-        raise InputError(f"every {what} needs a name of its own, found '{twice}' twice: rename one.")
+    check_unique(names, what)
     return names
 
 

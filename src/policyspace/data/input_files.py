@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from policyspace.data.limits import check_limit, check_unpacked
-from policyspace.errors import InputError
+from policyspace.errors import InputError, reason_of
 
 CHUNK = 1 << 22
 MOST_KEY_PARTS = 100
@@ -83,7 +83,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also of numbers that Python refuses to read
-        raise InputError(f"is not a valid TOML file ({_reason(error)}): correct it.") from error
+        raise InputError(f"is not a valid TOML file ({reason_of(error)}): correct it.") from error
 
 
 def parse_json(text: str | bytes, finite: bool = True) -> Any:
@@ -92,7 +92,7 @@ def parse_json(text: str | bytes, finite: bool = True) -> Any:
     try:
         return json.loads(text, **numbers)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"is not valid JSON ({_reason(error)}): correct it.") from error
+        raise InputError(f"is not valid JSON ({reason_of(error)}): correct it.") from error
 
 
 def _refuse(text: str) -> Any:
@@ -102,11 +102,6 @@ def _refuse(text: str) -> Any:
 def _finite(text: str) -> float:
     value = float(text)
     return value if abs(value) < float("inf") else _refuse(f"{text:.40}")
-
-
-def _reason(error: Exception) -> str:
-    """The first line of what a library says, without an end."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
 
 
 def _unzipped(file: BinaryIO) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from numpy.lib import format as npy
 
 from policyspace.data.input_files import open_file
 from policyspace.data.limits import check_unpacked
-from policyspace.errors import InputError
+from policyspace.errors import InputError, reason_of
 
 KINDS = "biufcUSMm"
 """Of arrays that hold plain values."""
@@ -72,5 +72,6 @@ def _header(file: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]
     except (zipfile.BadZipFile, zlib.error, EOFError):
         raise
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-        raise InputError(f"{what} has no header of numbers or text ({reason}): write the file again.") from error
+        raise InputError(
+            f"{what} has no header of numbers or text ({reason_of(error)}): write the file again."
+        ) from error

@@ -9,7 +9,7 @@ from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.limits import check_limit
 from policyspace.data.npy import read_archive
 from policyspace.data.roles import KEY, Roles, Stored
-from policyspace.errors import InputError, repeated
+from policyspace.errors import InputError, check_unique
 
 if TYPE_CHECKING:
     import polars
@@ -39,12 +39,7 @@ def read_npz(path: Path) -> Stored:
 def write_npz(demonstrations: Demonstrations, roles: Roles, file: BinaryIO) -> None:
     """The arrays as they are, and the roles as text."""
     arrays = {"features": demonstrations.features, "actions": demonstrations.actions}
-    if demonstrations.episodes is not None:
-        arrays["episodes"] = demonstrations.episodes
-    if demonstrations.weights is not None:
-        arrays["weights"] = demonstrations.weights
-    if demonstrations.subjects is not None:
-        arrays["subjects"] = demonstrations.subjects
+    arrays |= {word: getattr(demonstrations, word) for word, name in roles.beside.items() if name is not None}
     arrays |= {f"recorded.{name}": values for name, values in demonstrations.recorded.items()}
     np.savez(file, **arrays, **{KEY: np.array(roles.to_json())})  # type: ignore[arg-type]
 
@@ -64,7 +59,7 @@ def _by_role(arrays: Arrays, features: np.ndarray, actions: np.ndarray) -> Store
 
 
 def _as_written(arrays: Arrays, roles: Roles) -> Stored:
-    others = dict(zip(OTHER_ARRAYS, (roles.episode, roles.weight, roles.subject), strict=True))
+    others = roles.beside
     kept = {f"recorded.{name}": "" for name in roles.recorded}
     for name, wanted in ({"features": "", "actions": ""} | others | kept).items():
         if wanted is not None and name not in arrays:
@@ -102,8 +97,7 @@ def _frame(columns: Columns) -> "polars.DataFrame":
             raise InputError(
                 f"arrays must have the same length, found {shape} for '{first}', {array.shape} for '{name}'."
             )
-    if (twice := repeated(name for name, _ in columns)) is not None:
-        raise InputError(f"every column needs a name of its own, found '{twice}' twice: rename one.")
+    check_unique(name for name, _ in columns)
     frame = polars.DataFrame([_series(name, array) for name, array in columns])
     frame.columns = [name for name, _ in columns]  # an empty name is a name, which polars replaces
     return frame

@@ -24,7 +24,7 @@ from policyspace.data.npz import read_npz, write_npz
 from policyspace.data.roles import KEY, Roles, Stored, assemble, to_frame
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.data.whole_file import replacing
-from policyspace.errors import InputError, repeated
+from policyspace.errors import InputError, check_unique, reason_of
 
 if TYPE_CHECKING:
     import polars
@@ -131,8 +131,7 @@ def translated(expected: str) -> Iterator[None]:
         # A panic in polars is no Exception, and it is the file's fault too.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"expected {expected}, found otherwise ({lines[0][:200].rstrip('.')}).") from error
+        raise InputError(f"expected {expected}, found otherwise ({reason_of(error)}).") from error
 
 
 def _read_csv(data: bytes, separator: str) -> Stored:
@@ -188,8 +187,7 @@ def csv_header(data: bytes, separator: str, spaced: bool) -> tuple[list[str], by
     names = names if spaced else [name.strip() for name in names]
     if not names:
         raise InputError("expected a header line with the names of the columns, found an empty line.")
-    if (twice := repeated(names)) is not None:
-        raise InputError(f"every column needs a name of its own, found '{twice}' twice in the header: rename one.")
+    check_unique(names, where=" in the header")
     other = next((mark for mark in ";\t,|" if mark != separator and mark in names[0]), None)
     if len(names) == 1 and other:
         raise InputError(

@@ -62,6 +62,11 @@ class Roles:
             recorded=tuple(demonstrations.recorded),
         )
 
+    @property
+    def beside(self) -> dict[str, str | None]:
+        """The columns beside features and actions, by what they hold."""
+        return {"episodes": self.episode, "weights": self.weight, "subjects": self.subject}
+
     def blocks_among(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The blocks of features, as far as they are among these."""
         inside = {name: tuple(f for f in block if f in names) for name, block in self.blocks.items()}
@@ -109,12 +114,7 @@ def to_frame(demonstrations: Demonstrations, roles: Roles) -> "polars.DataFrame"
         columns[roles.action[0]] = labels.gather(demonstrations.actions)
     else:
         columns |= dict(zip(roles.action, demonstrations.actions.T, strict=True))
-    if roles.episode is not None:
-        columns[roles.episode] = demonstrations.episodes
-    if roles.weight is not None:
-        columns[roles.weight] = demonstrations.weights
-    if roles.subject is not None:
-        columns[roles.subject] = demonstrations.subjects
+    columns |= {name: getattr(demonstrations, word) for word, name in roles.beside.items() if name is not None}
     columns |= demonstrations.recorded
     return polars.DataFrame({name: polars.Series(name, values) for name, values in columns.items()})
 
@@ -152,9 +152,8 @@ def assemble(
 def with_roles(columns: Columns, roles: Roles) -> Columns:
     """What the caller says about the columns, and for the rest what the file says."""
     given = columns.named
-    known = {"episodes": roles.episode, "weights": roles.weight, "subjects": roles.subject}
     kept: dict[str, Any] = {
-        word: name for word, name in known.items() if getattr(columns, word) is None and name not in given
+        word: name for word, name in roles.beside.items() if getattr(columns, word) is None and name not in given
     }
     kept["actions"] = tuple(listed(columns.actions)) or roles.action
     kept["recorded"] = [name for name in roles.recorded if name not in given]

@@ -151,7 +151,7 @@ def one_or_many(names: Sequence[str]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
 
 
-def told(
+def prepared(
     data: Demonstrations, lags: int | None = None, weights_are: str | None = None, offset: Any = None
 ) -> Demonstrations:
     """The same pairs with the agent's last actions as features, with what its weights mean, and with what is known."""

@@ -22,7 +22,7 @@ R = TypeVar("R")
 def one_vocabulary(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, which understands older words and says which word an unknown one was meant to be."""
     signature = inspect.signature(function)
-    known = _words(signature)
+    known = _argument_names(signature)
 
     @functools.wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> R:
@@ -50,7 +50,7 @@ def names_of(value: Any, what: str) -> tuple[str, ...]:
     return tuple(str(name) for name in found)
 
 
-def _words(signature: inspect.Signature) -> list[str]:
+def _argument_names(signature: inspect.Signature) -> list[str]:
     """The names of the arguments; `**more: Unpack[Table]` stands for those of the table."""
     found = []
     for name, parameter in signature.parameters.items():

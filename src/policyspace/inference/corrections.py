@@ -48,3 +48,9 @@ def check_share(value: float, what: str) -> None:
     """A probability strictly between 0 and 1."""
     if not (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1):
         raise InputError(f"{what} must lie between 0 and 1, found {value!r}.")
+
+
+def check_significance(significance: float) -> None:
+    """δ must be a probability."""
+    if not (isinstance(significance, int | float) and 0 < significance < 1):
+        raise InputError(f"the significance must lie between 0 and 1, found {significance!r}: 0.05 is customary.")

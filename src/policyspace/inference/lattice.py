@@ -83,7 +83,7 @@ class Lattice:
         """
         if self.exact:
             return self.upper <= critical
-        size = _sizes(len(self.groups))
+        size = np.bitwise_count(np.arange(2 ** len(self.groups)))
         holds = self.test.expected_evidence(self.groups, self.one_out) <= critical
         while True:
             accepted = self.upper <= critical
@@ -177,19 +177,17 @@ def _any_subset(flags: np.ndarray) -> np.ndarray:
 
 def _any_child(flags: np.ndarray) -> np.ndarray:
     """Whether a support with one group taken away is flagged."""
-    child = np.zeros_like(flags)
-    for bit in range(len(flags).bit_length() - 1):
-        _halves(child, bit)[:, 1] |= _halves(flags, bit)[:, 0]
-    return child
+    return _any_neighbour(flags, 1, 0)
 
 
 def _any_parent(flags: np.ndarray) -> np.ndarray:
     """Whether a support with one group added is flagged."""
-    parent = np.zeros_like(flags)
+    return _any_neighbour(flags, 0, 1)
+
+
+def _any_neighbour(flags: np.ndarray, here: int, there: int) -> np.ndarray:
+    """For supports with (`here` 1) or without a group: whether the one that has it not, or has it (`there`), is flagged."""
+    found = np.zeros_like(flags)
     for bit in range(len(flags).bit_length() - 1):
-        _halves(parent, bit)[:, 0] |= _halves(flags, bit)[:, 1]
-    return parent
-
-
-def _sizes(num_groups: int) -> np.ndarray:
-    return np.bitwise_count(np.arange(2**num_groups))
+        _halves(found, bit)[:, here] |= _halves(flags, bit)[:, there]
+    return found

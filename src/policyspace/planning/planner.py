@@ -1,7 +1,6 @@
 """How many more pairs or episodes? The power of every test from a pilot, with the pilot's own uncertainty."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,90 +16,13 @@ from policyspace.inference.glr import Test
 from policyspace.inference.intervals import Interval, profile_intervals
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
+from policyspace.planning.plans import Estimate, GroupPlan, Plan
 from policyspace.planning.power import check_share, noncentrality_quantile, pairs_for_power, rate_for_power
 from policyspace.planning.procedures import Prequential, Procedure, Universal, Wilks
-from policyspace.planning.sentences import COLUMNS, as_number, plan_notes, plan_rows, plan_sentence
 from policyspace.policies.groups import Group
-from policyspace.shown import Shown, remembering_its_call
-from policyspace.table import Table, page_of_text
+from policyspace.shown import remembering_its_call
 
 TESTS = ("wilks", "universal", "eprocess")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number from the pilot and the range that the pilot leaves for it."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class GroupPlan:
-    """What the pilot says about the test of one group; `rate` is its non-centrality a pair, 2·KL(θ*‖Θ_I)."""
-
-    group: str
-    statistic: float
-    degrees_of_freedom: int
-    p_value: float
-    rate: Estimate
-    power_now: Estimate  # of a new data set of the same size
-    pairs: Estimate  # for the wanted power; infinite where the pilot shows no effect
-    episodes: Estimate | None
-    effect: float  # ‖θ̂_g‖ or, where one was asked for, that effect
-    detectable_effect: float  # the smallest ‖θ_g‖ that the present n shows with the wanted power
-    effect_bound: float  # every |θ_i| of the group is smaller, with the confidence of one test
-
-
-@dataclass(frozen=True)
-class Plan(Shown):
-    """The plan for every tested group, and all that it rests on."""
-
-    groups: list[GroupPlan]
-    intervals: list[Interval]
-    test: str
-    power: float
-    significance: float
-    confidence: float
-    num_pairs: int
-    num_episodes: int | None
-    num_parameters: int
-    procedure: Procedure
-    given_effect: float | None
-    warnings: list[str]
-    made_by: str = ""  # the call or the command that makes it again
-
-    @property
-    def sentence(self) -> str:
-        """The answer in one plain sentence."""
-        return plan_sentence(self)
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table as text, in the order of COLUMNS."""
-        return plan_rows(self)
-
-    def table(self) -> Table:
-        """The rows under their columns."""
-        return Table(COLUMNS, self.rows())
-
-    def notes(self) -> list[str]:
-        """What must be read with the table."""
-        return plan_notes(self)
-
-    def __str__(self) -> str:
-        return page_of_text(self.sentence, self.table().text(), self.notes())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("procedure", "made_by")}
-        plain["groups"] = [asdict(group) for group in self.groups]
-        plain["intervals"] = [asdict(interval) | {"bound": interval.bound} for interval in self.intervals]
-        return {"answer": self.sentence, **{name: as_number(value) for name, value in plain.items()}}
-
-    def to_json(self) -> str:
-        """`to_dict` as text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True)

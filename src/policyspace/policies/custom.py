@@ -7,7 +7,7 @@ import numpy as np
 
 from policyspace.errors import InputError, nearest
 from policyspace.policies.base import Array, Key, PolicySpace
-from policyspace.policies.groups import Group
+from policyspace.policies.groups import Group, check_disjoint
 
 REST = "rest"
 """The group of the parameters that no group names; always controlled."""
@@ -86,19 +86,17 @@ class CustomPolicy(PolicySpace):
 
     def _groups(self, given: Mapping[str, Any] | None, always: tuple[str, ...]) -> tuple[Group, ...]:
         wanted = {name: [name] for name in self.paths} if given is None else given
-        members: dict[str, tuple[int, ...]] = {}
-        owner: dict[int, str] = {}
+        members: dict[str, list[int]] = {}
         for name, inside in wanted.items():
             indices = [i for path in ([inside] if isinstance(inside, str) else inside) for i in self._resolve(path)]
-            for i in indices:
-                if owner.setdefault(i, name) != name:
-                    raise InputError(f"groups '{owner[i]}' and '{name}' share a parameter: a parameter has one group.")
-            members[name] = tuple(sorted(set(indices)))
+            members[name] = sorted(set(indices))
+        check_disjoint(members)
         for name in always:
             if name not in members:
                 raise InputError(f"always names '{name}', which is no group: {nearest(name, members)}")
-        groups = [Group(name, indices, name in always) for name, indices in members.items()]
-        rest = tuple(i for i in range(len(self.start)) if i not in owner)
+        groups = [Group(name, tuple(indices), name in always) for name, indices in members.items()]
+        taken = {i for indices in members.values() for i in indices}
+        rest = tuple(i for i in range(len(self.start)) if i not in taken)
         if rest and REST in members:
             raise InputError(f"a group is named '{REST}', the name of what no group holds: rename it.")
         return (*groups, Group(REST, rest, always=True)) if rest else tuple(groups)

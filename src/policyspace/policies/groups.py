@@ -113,7 +113,7 @@ def _partition(groups: Groups, members: Members, parameters: Members, by_feature
         if isinstance(inside, str):
             raise InputError(f"group '{name}' must be a list of names, found the text '{inside}'.")
         partition[name] = _resolve(names_of(inside, f"group '{name}'"), members, f"group '{name}'")
-    _check_disjoint(partition)
+    check_disjoint(partition)
     taken = {i for indices in partition.values() for i in indices}
     for name, indices in by_feature.items():
         if left := [i for i in indices if i not in taken]:
@@ -156,7 +156,8 @@ def _check_names(features: tuple[str, ...], blocks: Mapping[str, Sequence[str]])
         raise InputError(f"the feature name '{twice}' occurs twice: every feature needs a name of its own.")
 
 
-def _check_disjoint(partition: Members) -> None:
+def check_disjoint(partition: Members) -> None:
+    """Every group holds something, and nothing that another holds."""
     owner: dict[int, str] = {}
     for name, indices in partition.items():
         if not indices:

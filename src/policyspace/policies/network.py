@@ -259,9 +259,7 @@ class BoltzmannNetwork(Network):
 
     def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """The probabilities of the first k actions."""
-        logits = np.asarray(self.logits(theta, features))
-        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return (odds / odds.sum(axis=-1, keepdims=True))[..., :-1]
+        return np.asarray(_probabilities(self.output(theta, features)))
 
     def describe(self) -> dict[str, Any]:
         """The hidden layers and the activation."""
@@ -274,10 +272,8 @@ class BoltzmannNetwork(Network):
     def output_score(self, output: Array, actions: Array) -> Array:
         """e_a − p over the first k actions."""
         xp = output.__array_namespace__()
-        logits = _with_reference(output)
-        odds = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
         chosen = xp.where(actions[..., None] == xp.arange(output.shape[-1]), 1.0, 0.0)
-        return chosen - (odds / xp.sum(odds, axis=-1, keepdims=True))[..., :-1]
+        return chosen - _probabilities(output)
 
     def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:
         """The probability, log π = z_a − log Σ exp z."""
@@ -297,6 +293,13 @@ class BoltzmannNetwork(Network):
 def _with_reference(output: Array) -> Array:
     xp = output.__array_namespace__()
     return xp.concatenate([output, xp.zeros_like(output[..., :1])], axis=-1)
+
+
+def _probabilities(output: Array) -> Array:
+    """Of the first k actions, from z [..., k]."""
+    xp, logits = output.__array_namespace__(), _with_reference(output)
+    odds = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    return (odds / xp.sum(odds, axis=-1, keepdims=True))[..., :-1]
 
 
 def _network_groups(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from policyspace.answer import Assumption, GroupTest, Identification
+from policyspace.answer import GroupTest, Identification
 from policyspace.printable import escaped
 from policyspace.report import page
 from policyspace.report.evidence_picture import draw_evidence_for_page
@@ -49,10 +49,11 @@ def answer_page(answer: Identification) -> Iterator[str]:
     yield page.section("What is promised", *_promise(answer))
     yield from _behaviour(answer)
     yield from _assumptions(answer)
-    yield page.section("Settings", page.settings_list(_settings(answer)))
-    if answer.made_by:
-        yield page.section("Make it again", page.command(answer.made_by))
-    yield page.footer("The same data and settings give the same page.")
+    yield from page.ending(_settings(answer), answer.made_by, "The same data and settings give the same page.")
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _lead(answer: Identification) -> str:
@@ -67,9 +68,9 @@ def _promise(answer: Identification) -> Iterator[str]:
             continue  # on top of the page
         head, _, rest = note.partition(": ")
         if head == "Promise":
-            yield f"<p>{page.badge('good', '✓', 'Promise')} {escaped(rest[:1].upper() + rest[1:])}</p>"
+            yield f"<p>{page.badge('good', '✓', 'Promise')} {escaped(_capital(rest))}</p>"
         elif head == "No promise is made":
-            yield f"<p>{page.badge('bad', '✗', 'No promise')} {escaped(rest[:1].upper() + rest[1:])}</p>"
+            yield f"<p>{page.badge('bad', '✗', 'No promise')} {escaped(_capital(rest))}</p>"
         else:
             yield page.paragraph(note)
 
@@ -119,9 +120,7 @@ def _behaviour(answer: Identification) -> Iterator[str]:
     change = "decisions that change" if answer.settings["discrete"] else "change of the action"
     content = page.table(Table(("group", change, "beside the largest"), rows), "How much behaviour depends on it", bars)
     words = _change_in_words(answer).replace(", that would change", ",")
-    yield page.section(
-        "How much the behaviour depends on it", page.paragraph(f"{words[0].upper()}{words[1:]}."), content
-    )
+    yield page.section("How much the behaviour depends on it", page.paragraph(f"{_capital(words)}."), content)
 
 
 def _amount(answer: Identification, test: GroupTest) -> str:
@@ -134,7 +133,10 @@ def _assumptions(answer: Identification) -> Iterator[str]:
     if not answer.assumptions:
         return
     needed = set(answer.settings["assumes"])
-    rows = [(a.name, _check(a), "yes" if a.name in needed else "no", _sentence(a.words)) for a in answer.assumptions]
+    rows = [
+        (a.name, CHECKS[a.held][2], "yes" if a.name in needed else "no", f"{_capital(a.words)}.")
+        for a in answer.assumptions
+    ]
     marks = {words: page.badge(kind, mark, words) for kind, mark, words in CHECKS.values()}
     yield page.section(
         "Assumptions, and what the data say",
@@ -145,14 +147,6 @@ def _assumptions(answer: Identification) -> Iterator[str]:
             Table(("assumption", "check", "needed", "what was found"), rows), "Assumptions and their check", marks
         ),
     )
-
-
-def _check(assumption: Assumption) -> str:
-    return CHECKS[assumption.held][2]
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _settings(answer: Identification) -> dict[str, str]:

@@ -1,22 +1,15 @@
 """The picture of a policy's calibration: how often labels were chosen, against how often they were expected."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from policyspace.errors import InputError
 from policyspace.inference.coefficients import Coefficients
-from policyspace.report.style import DASHED, GREY, INK, SERIES, format_of, new_plot, save
+from policyspace.report.style import DASHED, GREY, INK, SERIES, new_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def plot_calibration(found: Coefficients, path: str | Path) -> None:
-    """Save the picture; the suffix of the file names the format."""
-    format_of(path)
-    save(draw_calibration(found), path)
 
 
 def draw_calibration(found: Coefficients) -> "Figure":

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 
-def words(world: str, configuration: Mapping[str, Any]) -> str:
+def configuration_in_words(world: str, configuration: Mapping[str, Any]) -> str:
     """One line: what the configuration of a world, given by its name, makes likely, or its numbers."""
     describe = {"gridworld": _gridworld, "continuous-gridworld": _continuous_gridworld}.get(world, _numbers)
     return describe(configuration)

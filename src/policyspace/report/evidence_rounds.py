@@ -1,6 +1,5 @@
 """The picture of a study: the evidence of each unit over the rounds, and the line that it must cross."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from policyspace.configuration.status import Status
 from policyspace.errors import InputError
 from policyspace.printable import printable
-from policyspace.report.style import AMBER, DASHED, GREEN, GREY, INK, RED, bare, format_of, new_figure, save
+from policyspace.report.style import AMBER, DASHED, GREEN, GREY, INK, RED, bare, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,12 +17,6 @@ MOST_NAMES = 16
 """More names beside the lines could not be read: those of the strongest are shown."""
 APART = 0.052
 """Of the height of the picture: two names nearer than this would touch."""
-
-
-def plot_evidence_over_rounds(status: Status, path: str | Path) -> None:
-    """Save the picture; the suffix of the file names the format."""
-    format_of(path)
-    save(draw_evidence_over_rounds(status), path)
 
 
 def draw_evidence_over_rounds(status: Status) -> "Figure":

@@ -115,13 +115,16 @@ def settings_list(named: Mapping[str, str]) -> str:
     return f'<dl class="settings">{inside}</dl>'
 
 
-def command(made_by: str) -> str:
-    """The line that makes the same again."""
-    return f'<pre class="again" tabindex="0"><code>{escaped(made_by)}</code></pre>'
+def ending(settings: Mapping[str, str], made_by: str, words: str) -> Iterator[str]:
+    """The end of every page: the settings, the line that makes the same again where it is known, and the last words."""
+    yield section("Settings", settings_list(settings))
+    if made_by:
+        yield section("Make it again", f'<pre class="again" tabindex="0"><code>{escaped(made_by)}</code></pre>')
+    yield footer(words)
 
 
 def footer(words: str) -> str:
-    """The end of a page."""
+    """The last words of a page."""
     return f"<footer>{paragraph(words)}</footer>"
 
 

@@ -23,7 +23,4 @@ def plan_page(plan: Plan) -> Iterator[str]:
     named = {"test": plan.test, "power": f"{plan.power:g}", "significance": f"{plan.significance:g}"}
     named |= {"confidence": f"{plan.confidence:g}", "parameters": str(plan.num_parameters)}
     named |= {} if plan.given_effect is None else {"effect": f"{plan.given_effect:g}"}
-    yield page.section("Settings", page.settings_list(named))
-    if plan.made_by:
-        yield page.section("Make it again", page.command(plan.made_by))
-    yield page.footer("The same pilot and settings give the same page.")
+    yield from page.ending(named, plan.made_by, "The same pilot and settings give the same page.")

@@ -32,38 +32,37 @@ def draw_lines(
 
     Lines that may coincide are drawn `apart`: the places of each are this factor to the right of those of the one before.
     """
-    shown = [name for name in colours if any(other == name for other, _ in found)]
-    for place, name in enumerate(shown):
-        colour, aside = colours[name], apart ** (place - (len(shown) - 1) / 2)
-        points = sorted(((x, e) for (other, x), e in found.items() if other == name), key=lambda point: point[0])
-        if points:
-            x, value, low, high = _arrays([(x * aside, e) for x, e in points])
-            axes.plot(x, value, marker=marker, markersize=4, color=colour, linewidth=2, label=labels.get(name))
-            axes.fill_between(x, np.maximum(low, floor), high, color=colour, alpha=0.13, linewidth=0)
+    for name, points in _beside_each_other(found, colours, apart).items():
+        x, value, low, high = _arrays(sorted(points, key=lambda point: point[0]))
+        axes.plot(x, value, marker=marker, markersize=4, color=colours[name], linewidth=2, label=labels.get(name))
+        axes.fill_between(x, np.maximum(low, floor), high, color=colours[name], alpha=0.13, linewidth=0)
 
 
-def draw_whiskers(
-    axes: "Axes", points: Points, colour: str, label: str | None = None, marks: str = "o", **options: Any
-) -> None:
+def draw_whiskers(axes: "Axes", points: Points, colour: str, label: str | None = None, **options: Any) -> None:
     """Estimates as points, their intervals as whiskers."""
     x, value, low, high = _arrays(points)
     ends = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
-    axes.errorbar(x, value, ends, fmt=marks, markersize=5, color=colour, label=label, **options)
+    axes.errorbar(x, value, ends, fmt="o", markersize=5, color=colour, label=label, **options)
 
 
 def draw_apart(
     axes: "Axes",
     found: Mapping[tuple[str, Any], Mean | Rate],
     colours: Mapping[str, str],
-    labels: Mapping[str, str] = MappingProxyType({}),
     apart: float = 1.08,
 ) -> None:
     """Estimates by name and place as whiskers beside each other: where many are the same, as zero is, all are seen."""
-    shown = [name for name in colours if any(other == name for other, _ in found)]
-    for place, name in enumerate(shown):
-        aside = apart ** (place - (len(shown) - 1) / 2)
-        points = [(x * aside, e) for (other, x), e in found.items() if other == name]
-        draw_whiskers(axes, points, colours[name], labels.get(name), elinewidth=1.6, capsize=2)
+    for name, points in _beside_each_other(found, colours, apart).items():
+        draw_whiskers(axes, points, colours[name], elinewidth=1.6, capsize=2)
+
+
+def _beside_each_other(
+    found: Mapping[tuple[str, Any], Mean | Rate], names: Iterable[str], apart: float
+) -> dict[str, list[tuple[float, Mean | Rate]]]:
+    """The points of every name, each name by a factor to the right of the one before."""
+    shown = [name for name in names if any(other == name for other, _ in found)]
+    aside = {name: apart ** (place - (len(shown) - 1) / 2) for place, name in enumerate(shown)}
+    return {name: [(x * aside[name], e) for (other, x), e in found.items() if other == name] for name in shown}
 
 
 def _arrays(points: Points) -> tuple[np.ndarray, ...]:

@@ -1,12 +1,11 @@
 """The picture of a plan: power against the number of pairs, as practice has it and as theory proves it."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from policyspace.planning import GroupPlan, Plan
-from policyspace.report.style import DASHED, INK, SERIES, bare, format_of, new_figure, save
+from policyspace.report.style import DASHED, INK, SERIES, bare, new_figure
 from policyspace.theory import Setting, power_bound
 
 if TYPE_CHECKING:
@@ -15,12 +14,6 @@ if TYPE_CHECKING:
 
 MOST_BANDS = 3
 """More bands than this hide one another: then a bar at the wanted power shows the range of the pairs."""
-
-
-def plot_power(plan: Plan, setting: Setting | None, path: str | Path) -> None:
-    """Save the picture; the suffix of the file names the format."""
-    format_of(path)
-    save(draw_power(plan, setting), path)
 
 
 def draw_power(plan: Plan, setting: Setting | None) -> "Figure":

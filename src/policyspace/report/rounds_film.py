@@ -9,7 +9,7 @@ import numpy as np
 from policyspace.configuration.round import Round
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
-from policyspace.report.configuration_words import words
+from policyspace.report.configuration_words import configuration_in_words
 from policyspace.report.omega_rounds import draw_omega
 from policyspace.report.rounds_picture import Story, most_telling
 from policyspace.report.style import AGENT, FAINT, GOAL, GREEN, INK, QUIET, with_names_as_names
@@ -88,7 +88,7 @@ def _describe_round(figure: Any, story: Story, record: Round, identified: bool) 
     figure.text(
         left, y - 0.095, "identification" if identified else "configuration", fontsize=14, color=QUIET, va="top"
     )
-    said = words(story.world, record.configuration)
+    said = configuration_in_words(story.world, record.configuration)
     lines = textwrap.wrap(said[0].upper() + said[1:] + ".", 46)
     figure.text(left, y - 0.185, "\n".join(lines), fontsize=11, color=INK, va="top", linespacing=1.4)
     if identified:

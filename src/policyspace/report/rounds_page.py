@@ -8,7 +8,7 @@ from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.status import Status
 from policyspace.printable import escaped
 from policyspace.report import page
-from policyspace.report.configuration_words import words
+from policyspace.report.configuration_words import configuration_in_words
 from policyspace.report.rounds_picture import Story, draw_rounds
 from policyspace.table import Table
 
@@ -22,27 +22,20 @@ def rounds_page(study: Rounds) -> Iterator[str]:
     yield page.header(status.sentence, escaped(f"{lead}, in the world {world.name}."), "configured rounds")
     yield from page.banner(escaped(f"Warning: {warning}") for r in status.rounds for warning in r.warnings)
     if status.rounds:
-        truth = None if status.truth is None else tuple(status.truth)
-        story = Story(world.name, tuple(world.parameters), status.rounds, status.schedule.units, truth)
+        story = Story.of(world, status.rounds, status.schedule.units, status.truth)
         told = f"Round after round, {story.verdict}; the table below says the same in words."
-        yield page.section("The rounds", page.picture(draw_rounds(story), "rounds", told), _table(study))
+        table = page.table(study.table(), "What every round has shown")
+        yield page.section("The rounds", page.picture(draw_rounds(story), "rounds", told), table)
         yield page.section("Where the agent was observed", *(_round(world.name, r) for r in status.rounds))
         yield from _last_tests(status.rounds[-1])
     yield page.section("What is promised, and what comes next", *map(page.paragraph, study.notes()))
-    yield page.section("Settings", page.settings_list(_settings(status)))
-    if study.made_by:
-        yield page.section("Make it again", page.command(study.made_by))
-    yield page.footer("The same rounds give the same page.")
-
-
-def _table(study: Rounds) -> str:
-    return page.table(study.table(), "What every round has shown")
+    yield from page.ending(_settings(status), study.made_by, "The same rounds give the same page.")
 
 
 def _round(world: str, record: Round) -> str:
     """Where, and in which configuration."""
     how = "as it was" if record.design is None else f"configured ({record.design})"
-    return page.paragraph(f"Round {record.number + 1}, {how}: {words(world, record.configuration)}.")
+    return page.paragraph(f"Round {record.number + 1}, {how}: {configuration_in_words(world, record.configuration)}.")
 
 
 def _last_tests(record: Round) -> Iterator[str]:

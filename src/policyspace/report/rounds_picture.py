@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from policyspace.configuration.round import Round
 from policyspace.errors import InputError
 from policyspace.report.gridworld_rounds import continuous_gridworld_panel, gridworld_panel
 from policyspace.report.omega_rounds import draw_omega
-from policyspace.report.style import AGENT, GOAL, GREY, INK, QUIET, format_of, save
+from policyspace.report.style import AGENT, GOAL, GREY, INK, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.configuration_parameters import ConfigurationParameter
 
 PANELS: dict[str, Callable[..., None]] = {
@@ -40,6 +40,13 @@ class Story:
         if not self.rounds:
             raise InputError("there is nothing to draw yet, found no rounds: report the first one.")
 
+    @classmethod
+    def of(
+        cls, world: "Configurable", rounds: list[Round], units: tuple[str, ...], truth: Sequence[str] | None
+    ) -> Self:
+        """The story of some rounds in a world."""
+        return cls(world.name, tuple(world.parameters), rounds, units, None if truth is None else tuple(truth))
+
     @property
     def panel(self) -> Callable[..., None] | None:
         """How a round is drawn in this world; a grid world whose units are not its features has no such picture."""
@@ -59,12 +66,6 @@ class Story:
         owned = set(self.truth) & set(self.units)
         found, false = owned & set(last.selected), set(last.selected) - set(self.truth)
         return f"{len(found)} of {len(owned)} controlled features found, {_count(len(false))} falsely"
-
-
-def plot_rounds(story: Story, path: str | Path) -> None:
-    """Save the picture; the suffix of the file names the format."""
-    format_of(path)
-    save(draw_rounds(story), path)
 
 
 def draw_rounds(story: Story) -> "Figure":

@@ -1,13 +1,12 @@
 """The picture of many subjects: features × subjects, darker where there is more evidence, marked where used."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from policyspace.answer import Identification
 from policyspace.by_subject import BySubject
-from policyspace.report.style import FAINTER, GREEN, INK, QUIET, bare, format_of, new_figure, save
+from policyspace.report.style import FAINTER, GREEN, INK, QUIET, bare, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,12 +16,6 @@ MOST_EVIDENCE = 10.0
 
 MOST_COLUMNS = 120
 """Subjects that a picture can show; of more, the first."""
-
-
-def plot_subjects(found: BySubject, path: str | Path) -> None:
-    """Save the picture; the suffix of the file names the format."""
-    format_of(path)
-    save(draw_subjects(found), path)
 
 
 def draw_subjects(found: BySubject) -> "Figure":

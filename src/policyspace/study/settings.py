@@ -1,9 +1,6 @@
 """What a study names: its world, its units and its design, found or refused with a sentence."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyspace.configuration.stored import (
@@ -17,7 +14,7 @@ from policyspace.configuration.stored import (
     is_text,
     or_nothing,
 )
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, reason_of
 
 if TYPE_CHECKING:
     from policyspace.configuration.designs import Design
@@ -39,18 +36,13 @@ def load_world(spec: str) -> "ConfMDP":
             raise InputError(f"there is no world '{spec}', and it is no module:Class: {nearest(spec, WORLDS)}")
         return make_world(spec)
     from policyspace.worlds.confmdp import ConfMDP
+    from policyspace.worlds.own_code import imported
 
-    module, _, name = spec.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
+    found = imported(spec, "the world")
     try:
-        found = getattr(import_module(module), name)
         world = found() if isinstance(found, type) else found
-    except Exception as error:  # whatever a user's module does
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(
-            f"the world '{spec}' cannot be imported ({reason}): run where its module is, or install it."
-        ) from error
+    except Exception as error:  # whatever a user's class does
+        raise InputError(f"the world '{spec}' cannot be made ({reason_of(error)}): correct it.") from error
     if not isinstance(world, ConfMDP):
         raise InputError(
             f"the world '{spec}' must be a policyspace.worlds.confmdp.ConfMDP, found a {type(world).__name__}."

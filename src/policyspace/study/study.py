@@ -17,6 +17,7 @@ from policyspace.configuration.schedule import Options, Schedule
 from policyspace.configuration.status import Status, check_history
 from policyspace.configuration.stored import check_entries, is_names, is_setting, is_table_of, is_text, or_nothing
 from policyspace.data.limits import check_seed
+from policyspace.data.readers import located
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.study.settings import (
@@ -65,7 +66,7 @@ class Study(Rounds):
     def __init__(self, store: StudyStore, own_world: str | None = None, given: "Configurable | None" = None) -> None:
         self._store = store
         self.settings: dict[str, Any] = store.settings()
-        with store.located():
+        with located(store.path):
             check_entries(self.settings, SETTINGS, "the settings")
             check_seed(self.settings["seed"])
             Schedule.from_settings(self.settings)
@@ -192,7 +193,7 @@ class Study(Rounds):
         rows = self._store.rounds()
         asked = self._store.request(len(rows))
         schedule = Schedule.from_settings(self.settings)
-        with self._store.located():
+        with located(self.path):
             for _, metadata, _ in rows:
                 known = {"truth": is_names} if isinstance(metadata, dict) and "truth" in metadata else {}
                 check_entries(metadata, known, "what is known of a round")
@@ -234,7 +235,8 @@ class Study(Rounds):
         asked = status.request.configuration if status.request else self.settings["initial"]
         omega = self.world.check_configuration(configuration_of(batch, configuration, asked))
         result = loop.tell(to_demonstrations(self.world, arrays), omega)
-        self._store.tell(result.number, _now(), result.to_dict(), _truth(batch), arrays)
+        told_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._store.tell(result.number, told_at, result.to_dict(), _truth(batch), arrays)
         return result
 
     def play(self, agent: Any = None, learn: Callable[[Any], Any] | None = None) -> Round | None:
@@ -283,7 +285,3 @@ def _truth(batch: "Batch") -> dict[str, Any]:
     truth = getattr(batch, "metadata", {}).get("truth")
     known = isinstance(truth, list | tuple) and all(isinstance(name, str) for name in truth)
     return {"truth": sorted(truth)} if known else {}  # type: ignore[arg-type]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -17,6 +17,7 @@ import numpy as np
 from policyspace.data.input_files import parse_json, size_of
 from policyspace.data.limits import check_limit
 from policyspace.data.npy import read_archive
+from policyspace.data.readers import located
 from policyspace.data.sqlite_tables import check_tables
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
@@ -74,7 +75,7 @@ class StudyStore:
         if not store.path.is_file():
             what = "a folder" if store.path.is_dir() else "no file"
             raise InputError(f"{path}: expected a study, found {what}: make one with `policyspace study create`.")
-        with store.located():
+        with located(store.path):
             check_limit("MAX_DATABASE_BYTES", size_of(path), "the bytes of a study")
         with store._connected():
             return store
@@ -102,11 +103,11 @@ class StudyStore:
             raise InputError(f"{self.path}: has no round {number}: see `policyspace study status`.")
         try:
             arrays = read_archive(row[0])
+            if digest(arrays) != row[1]:
+                raise ValueError("they are not those that were reported")
         except DAMAGED as error:
             what = f"{self.path}: the data of round {number} are damaged"
             raise InputError(f"{what}: restore the file from a copy.") from error
-        if digest(arrays) != row[1]:
-            raise InputError(f"{self.path}: the data of round {number} are damaged: restore the file from a copy.")
         return arrays
 
     def request(self, number: int) -> dict[str, Any] | None:
@@ -155,15 +156,6 @@ class StudyStore:
             raise InputError(f"{self.path}: {what} {error}") from error
 
     @contextmanager
-    def located(self) -> Iterator[None]:
-        """Whatever is wrong with what the file says, with the file in front."""
-        try:
-            yield
-        except InputError as error:
-            text = str(error)
-            raise InputError(text if text.startswith(f"{self.path}: ") else f"{self.path}: {text}") from error
-
-    @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         """A connection that writes through to the disk; whatever SQLite complains about becomes one sentence."""
         try:
@@ -173,7 +165,7 @@ class StudyStore:
                 # A rollback journal, not WAL: between two changes the study is this one file and no other.
                 connection.execute("PRAGMA journal_mode=DELETE")
                 connection.execute("PRAGMA synchronous=FULL")
-                with self.located():
+                with located(self.path):
                     _check_study(connection)
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a damaged text in the file

@@ -1,7 +1,7 @@
 """The paper's theory as functions: each one formula, with its place in the paper and its assumptions as arguments."""
 
 from policyspace.fits.fisher import smallest_eigenvalue
-from policyspace.theory.assessment import Assessment, Bounds, assess, assess_likelihood, plug_in_gaps
+from policyspace.theory.assessment import assess, assess_likelihood, plug_in_gaps
 from policyspace.theory.concentration import (
     boltzmann_eigenvalue_bound,
     boltzmann_scale,
@@ -31,6 +31,7 @@ from policyspace.theory.correctness import (
     pairs_for_correctness,
     power_bound,
 )
+from policyspace.theory.statements import Assessment, Bounds
 
 __all__ = [
     "Assessment",

@@ -1,7 +1,6 @@
 """The paper's theory on one data set, with estimates in the place of what nobody knows, and how loose it is."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -13,80 +12,20 @@ from policyspace.errors import InputError
 from policyspace.fits import Likelihood
 from policyspace.fits.fisher import smallest_eigenvalue
 from policyspace.identification import Source
+from policyspace.inference.corrections import check_significance
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
 from policyspace.planning import Wilks, pairs_for_power, pilot
-from policyspace.planning.sentences import as_number
 from policyspace.policies import ExponentialFamily
 from policyspace.theory.concentration import (
     boltzmann_scale,
-    check_significance,
     gaussian_scale,
     likelihood_bound,
     parameter_bound,
     plug_in_feature_bound,
 )
 from policyspace.theory.correctness import Setting, best_critical_value, critical_value, pairs_for_correctness
-from policyspace.theory.statements import assessment_rows, assessment_sentence, assessment_text
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The paper's quantities in one choice of coordinates; likelihoods are means, critical values are of λ."""
-
-    coordinates: str  # "as given", or "whitened": tests do not change with the units of the features, bounds do
-    feature_bound: float  # Φ_max over the states seen
-    scale: float  # σ
-    smallest_eigenvalue: float  # λ̂_min at θ̂
-    parameter_bound: float  # of ‖θ̂ − θ*‖
-    typical_error: float  # √(tr F̂⁻¹/n), the root mean square of ‖θ̂ − θ*‖
-    parameter_size: float  # ‖θ̂‖
-    likelihood_bound: float  # of ℓ̂(θ*) − ℓ̂(θ̂)
-    critical_value: float  # n·c(1), what Theorem 4.2 compares λ with
-    correctness_bound: float | None  # of P(Î ≠ I*) with the best c(1), where something is controlled
-    pairs_for_parameters: float  # from here on the bound on ‖θ̂ − θ*‖ is below ‖θ̂‖
-    pairs_for_correctness: float | None  # from here on Rule 2 is proven δ-correct
-
-
-@dataclass(frozen=True)
-class Assessment:
-    """What the theory says about these pairs, beside what asymptotics say of the same things."""
-
-    bounds: list[Bounds]
-    gaps: dict[str, float]  # plug-in ℓ(θ_i*) − ℓ(θ*) of the groups that Rule 2 selects
-    num_tests: int
-    num_pairs: int
-    num_parameters: int
-    significance: float
-    typical_excess: float  # χ²_{d,1−δ}/(2n), the quantile of ℓ̂(θ*) − ℓ̂(θ̂)
-    typical_critical: float  # of λ at δ/tests, for the largest group
-    typical_pairs: float | None  # where Rule 2 is δ-correct by the non-central χ²
-    warnings: list[str]
-
-    @property
-    def setting(self) -> Setting | None:
-        """What Theorem 4.2 is given, in the coordinates in which it promises most; None where it promises nothing."""
-        best = max(self.bounds, key=lambda b: b.smallest_eigenvalue / b.scale**2)
-        if not best.smallest_eigenvalue > 0:
-            return None
-        free = self.num_tests - len(self.gaps)
-        return Setting(self.num_parameters, free, tuple(self.gaps.values()), best.scale, best.smallest_eigenvalue)
-
-    @property
-    def sentence(self) -> str:
-        """What the theory proves here, and by how much it is loose."""
-        return assessment_sentence(self)
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table as text, in the order of COLUMNS."""
-        return assessment_rows(self)
-
-    def __str__(self) -> str:
-        return assessment_text(self)
-
-    def to_json(self) -> str:
-        """Everything as JSON; what is infinite becomes null."""
-        return json.dumps(as_number(asdict(self)), indent=2, ensure_ascii=False, allow_nan=False)
+from policyspace.theory.statements import Assessment, Bounds
 
 
 def plug_in_gaps(likelihood: Likelihood, significance: float = 0.05) -> dict[str, float]:

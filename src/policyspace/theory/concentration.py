@@ -9,6 +9,7 @@ the states: read ℓ and F as means over the states that were seen, and the stat
 import numpy as np
 
 from policyspace.errors import InputError
+from policyspace.inference.corrections import check_significance
 from policyspace.policies.base import ExponentialFamily
 from policyspace.policies.boltzmann import BoltzmannLinear
 
@@ -183,9 +184,3 @@ def check_probabilities(probabilities: np.ndarray, num_states: int) -> None:
             f"there must be one probability for each of the {num_states} states, adding up to 1: "
             f"found {np.size(probabilities)} adding up to {total:g}."
         )
-
-
-def check_significance(significance: float) -> None:
-    """Assumption: 0 < δ < 1."""
-    if not 0 < significance < 1:
-        raise InputError(f"the significance must lie between 0 and 1, found {significance!r}: 0.05 is customary.")

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from policyspace.errors import InputError
-from policyspace.theory.concentration import check_positive, check_significance
+from policyspace.inference.corrections import check_significance
+from policyspace.theory.concentration import check_positive
 
 
 @dataclass(frozen=True)

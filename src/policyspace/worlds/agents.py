@@ -1,7 +1,8 @@
 """Agents that learn in a world, inside the policy space that they control: well, or by G(PO)MDP with Adam."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, final
 
@@ -105,36 +106,18 @@ def learn(
     compiled code, whatever the controls, the configuration and the numbers.
     """
     space = world.policy_space() if space is None else space
-    owned = [world.true_controls if controls is None else controls]
-    omega = [world.default_configuration() if configuration is None else configuration]
+    omega = world.check_configuration(world.default_configuration() if configuration is None else configuration)
+    support = support_of(space, world.true_controls if controls is None else controls)
+    free, chance = space.free(support), jax.random.key(key) if isinstance(key, int) else key
     if all(said is None for said in (num_steps, num_episodes, learning_rate, start, stop, decay)):
         if _in_own_space(world, space):
-            return _learn_well(world, space, owned[0], omega[0], key)
-        start = world.first_weights(space, world.check_configuration(omega[0]))
+            module, _, name = WELL[world.name].partition(":")
+            theta, curve = getattr(import_module(module), name)(world, space, free, omega, chance)
+            return _agent(world, space, support, theta, omega, curve, key)
+        start = world.first_weights(space, omega)
     settings = _settings(world, num_steps, num_episodes, learning_rate, decay)
-    return _learn(world, space, owned, omega, [key], settings, start, stop, progress, one=True)[0]
-
-
-def learn_many(
-    world: ConfMDP,
-    space: PolicySpace,
-    controls: Sequence[Iterable[str]],
-    configurations: Sequence[Mapping[str, Any]],
-    keys: Sequence[Key | int],
-    num_steps: int | None = None,
-    num_episodes: int | None = None,
-    learning_rate: float | None = None,
-    start: np.ndarray | None = None,
-    progress: Progress | None = None,
-) -> list[Agent]:
-    """Several agents at once by G(PO)MDP, each with its own controls, configuration and key; `start` [d] or [agents, d]."""
-    if not len(controls) == len(configurations) == len(keys) > 0:
-        raise InputError(
-            f"as many controls as configurations and keys are needed, found {len(controls)}, {len(configurations)} "
-            f"and {len(keys)}."
-        )
-    settings = _settings(world, num_steps, num_episodes, learning_rate)
-    return _learn(world, space, controls, configurations, keys, settings, start, None, progress, one=False)
+    theta, curve = _climb(world, space, free, omega, chance, settings, start, stop, progress)
+    return _agent(world, space, support, theta, omega, curve, key)
 
 
 def reached(target: float, window: int = 10) -> Stop:
@@ -175,23 +158,19 @@ def _in_own_space(world: ConfMDP, space: PolicySpace) -> bool:
     return space.describe() == own.describe() and tuple(space.feature_names) == tuple(own.feature_names)
 
 
-def _learn_well(
-    world: ConfMDP, space: PolicySpace, controls: Iterable[str], configuration: Mapping[str, Any], key: Key | int
+def _agent(
+    world: ConfMDP,
+    space: PolicySpace,
+    support: Support,
+    theta: np.ndarray,
+    omega: Configuration,
+    curve: np.ndarray,
+    key: Key | int,
 ) -> Agent:
-    """An agent that learned as `WELL` says."""
-    module, _, name = WELL[world.name].partition(":")
-    support, omega = support_of(space, controls), world.check_configuration(configuration)
-    chance = jax.random.key(key) if isinstance(key, int) else key
-    theta, curve = getattr(import_module(module), name)(world, space, space.free(support), omega, chance)
-    return Agent(
-        world=world.name,
-        space=space,
-        controls=tuple(space.named(support)),
-        theta=theta,
-        configuration={name: np.asarray(value) for name, value in omega.items()},
-        learning_curve=curve,
-        seed=key if isinstance(key, int) else None,
-    )
+    """The agent that has learned."""
+    configuration = {name: np.asarray(value) for name, value in omega.items()}
+    seed = key if isinstance(key, int) else None
+    return Agent(world.name, space, tuple(space.named(support)), theta, configuration, curve, seed)
 
 
 class _Learner(NamedTuple):
@@ -201,6 +180,7 @@ class _Learner(NamedTuple):
     moments: Any
 
 
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _advance(
     world: ConfMDP,
     space: PolicySpace,
@@ -227,75 +207,48 @@ def _advance(
     return jax.lax.fori_loop(0, count, step, (learner, jnp.zeros(CHUNK)))
 
 
-_one = jax.jit(_advance, static_argnums=(0, 1, 2))
-_many = jax.jit(
-    lambda world, space, num_episodes, *state: jax.vmap(
-        lambda *one: _advance(world, space, num_episodes, *one), (0, 0, 0, 0, None, None, None)
-    )(*state),
-    static_argnums=(0, 1, 2),
-)
-
-
-def _learn(
+def _climb(
     world: ConfMDP,
     space: PolicySpace,
-    controls: Sequence[Iterable[str]],
-    configurations: Sequence[Mapping[str, Any]],
-    keys: Sequence[Key | int],
+    free: np.ndarray,
+    omega: Configuration,
+    key: Key,
     settings: Learning,
     start: np.ndarray | None,
     stop: Stop | None,
     progress: Progress | None,
-    one: bool,
-) -> list[Agent]:
-    """The loop over chunks, for one agent (compiled without a leading axis) or many."""
-    supports = [support_of(space, names) for names in controls]
-    omegas = [world.check_configuration(configuration) for configuration in configurations]
-    randomness = [jax.random.split(jax.random.key(key) if isinstance(key, int) else key) for key in keys]
-    free = np.stack([space.free(support) for support in supports])
-    theta = np.where(free, _starts(space, settings, start, [pair[0] for pair in randomness]), space.fixed)
-
-    omega = jax.tree.map(lambda *values: jnp.stack(values), *omegas)
-    state = (jnp.asarray(theta), jnp.stack([pair[1] for pair in randomness]), jnp.asarray(free), omega)
-    theta, key, mask, omega = jax.tree.map(lambda leaf: leaf[0], state) if one else state
-    learner = _Learner(theta, ADAM.init(theta) if one else jax.vmap(ADAM.init)(theta))
-    advance, curves, done = _one if one else _many, np.zeros((len(keys), 0)), 0
-    while done < settings.num_steps and not (stop is not None and stop(curves[0])):
+) -> tuple[np.ndarray, np.ndarray]:
+    """θ by G(PO)MDP, and the mean return before each step: the loop over chunks."""
+    starting, stepping = jax.random.split(key)
+    theta = jnp.asarray(np.where(free, _start(space, settings, start, starting), space.fixed))
+    learner, mask = _Learner(theta, ADAM.init(theta)), jnp.asarray(free)
+    curve, done = np.zeros(0), 0
+    while done < settings.num_steps and not (stop is not None and stop(curve)):
         count = min(CHUNK, settings.num_steps - done)
         progressed = np.arange(done, done + CHUNK) / max(settings.num_steps - 1, 1)
         rates = settings.learning_rate * (1.0 + (settings.decay - 1.0) * progressed)
-        learner, curve = advance(world, space, settings.num_episodes, learner, key, mask, omega, rates, done, count)
-        curves = np.concatenate([curves, np.atleast_2d(np.asarray(curve))[:, :count]], axis=1)
+        episodes = settings.num_episodes
+        learner, returns = _advance(world, space, episodes, learner, stepping, mask, omega, rates, done, count)
+        curve = np.concatenate([curve, np.asarray(returns)[:count]])
         done += count
-        say_progress(f"learning, return {curves.mean(axis=0)[-10:].mean():.4g}", done, settings.num_steps)
+        say_progress(f"learning, return {curve[-10:].mean():.4g}", done, settings.num_steps)
         if progress is not None:
-            progress(done, settings.num_steps, curves.mean(axis=0))
-
-    thetas = np.atleast_2d(np.asarray(learner.theta))
-    _check_finite(thetas, settings)
-    return [
-        Agent(
-            world=world.name,
-            space=space,
-            controls=tuple(space.named(support)),
-            theta=thetas[i],
-            configuration={name: np.asarray(value) for name, value in omegas[i].items()},
-            learning_curve=curves[i],
-            seed=keys[i] if isinstance(keys[i], int) else None,
-        )
-        for i, support in enumerate(supports)
-    ]
+            progress(done, settings.num_steps, curve)
+    found = np.asarray(learner.theta)
+    if not np.isfinite(found).all():
+        raise InputError(f"learning diverged at the rate {settings.learning_rate:g}: choose a smaller one.")
+    return found, curve
 
 
-def _starts(space: PolicySpace, settings: Learning, start: np.ndarray | None, keys: list[Key]) -> np.ndarray:
-    """Starting weights [agents, d]: those given, or uniform on the interval of the settings."""
-    shape, (low, high) = (len(keys), space.num_parameters), settings.start
+def _start(space: PolicySpace, settings: Learning, start: np.ndarray | None, key: Key) -> np.ndarray:
+    """Starting weights [d]: those given, or uniform on the interval of the settings."""
+    shape = (space.num_parameters,)
     if start is None:
-        return np.stack([np.asarray(jax.random.uniform(key, shape[1:], jnp.float64, low, high)) for key in keys])
+        return np.asarray(jax.random.uniform(key, shape, jnp.float64, *settings.start))
     given = np.asarray(start, dtype=np.float64)
-    if given.shape not in (shape, shape[1:]) or not np.isfinite(given).all():
-        raise InputError(f"an agent starts from {shape[1]} finite numbers, found an array of shape {given.shape}.")
-    return np.broadcast_to(given, shape)
+    if given.shape != shape or not np.isfinite(given).all():
+        raise InputError(f"an agent starts from {shape[0]} finite numbers, found an array of shape {given.shape}.")
+    return given
 
 
 def _settings(
@@ -319,8 +272,3 @@ def _settings(
             f"{settings.num_steps} steps, {settings.num_episodes} episodes and the rate {settings.learning_rate}."
         )
     return settings
-
-
-def _check_finite(thetas: np.ndarray, settings: Learning) -> None:
-    if not np.isfinite(thetas).all():
-        raise InputError(f"learning diverged at the rate {settings.learning_rate:g}: choose a smaller one.")

@@ -58,10 +58,6 @@ class Car(ConfMDP):
         noise = jax.random.normal(key, (4,), jnp.float64)
         return self._sense(noise, jnp.array([0.0, 25.0, 0.0, 0.0]), configuration)
 
-    def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
-        """One step of the car, and the noise of its sensors."""
-        return self.move(jax.random.normal(key, (4,), jnp.float64), state, action, configuration)
-
     def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """Accelerate, steer, move, then look around."""
         accelerate, steer = jnp.clip(action, -1.0, 1.0)

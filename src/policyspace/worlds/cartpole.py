@@ -41,10 +41,6 @@ class CartPole(ConfMDP):
         """Uniform on [−0.05, 0.05]⁴, whatever ω."""
         return jax.random.uniform(key, (4,), minval=-0.05, maxval=0.05)
 
-    def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
-        """One Euler step, and noise."""
-        return self.move(jax.random.normal(key, (4,), jnp.float64), state, action, configuration)
-
     def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """s' = s + τ f_ω(s, a) + diag(σ) ε."""
         shake = jnp.stack([deviation * number for deviation, number in zip(self.noise, noise, strict=True)])

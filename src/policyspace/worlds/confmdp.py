@@ -65,16 +65,18 @@ class ConfMDP(Configurable):
     def initial(self, key: Key, configuration: Configuration) -> State:
         """Draw s_0 ~ μ_ω."""
 
-    @abstractmethod
     def transition(self, key: Key, state: State, action: Array, configuration: Configuration) -> State:
-        """Draw s' ~ p_ω(·|s, a)."""
+        """Draw s' ~ p_ω(·|s, a): `move` with Normal numbers, or what the world itself says where it needs other chances."""
+        if self.num_normals is None:
+            raise InputError(f"the world '{self.name}' does not say how it moves: give it a method `transition`.")
+        return self.move(jax.random.normal(key, (self.num_normals,), jnp.float64), state, action, configuration)
 
     @property
     def num_normals(self) -> int | None:
         """How many Normal numbers a transition needs; None if it draws from its key as it likes, the usual case.
 
-        A world that says a number is simulated several times as fast. Its `transition` is `move` with such numbers,
-        and `move`, `reward`, `terminal` and `features` then also take many samples at once, along the last axis.
+        A world that says a number is simulated several times as fast. It has a method `move`, of which its `transition`
+        is made, and `move`, `reward`, `terminal` and `features` then also take many samples at once, along the last axis.
         """
         return None
 

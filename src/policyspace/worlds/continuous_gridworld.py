@@ -73,10 +73,6 @@ class ContinuousGridworld(ConfMDP):
 
         return jax.lax.while_loop(lambda carry: self.terminal(carry[1]), draw, draw((key, mean)))[1]
 
-    def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
-        """There is no noise but the agent's own."""
-        return self.move(jnp.zeros(0), state, action, configuration)
-
     def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """The agent moves by the clipped action and stays in the box; the goal stays."""
         moved = jnp.clip(state[:2] + jnp.clip(action, -1.0, 1.0), -self.half_width, self.half_width)

@@ -4,10 +4,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import optax
 
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
+from policyspace.worlds.agents import ADAM
 from policyspace.worlds.confmdp import Array, Configuration, Key
 from policyspace.worlds.gridworld import Gridworld
 
@@ -17,14 +17,19 @@ def start_probabilities(world: Gridworld, configuration: Configuration) -> Array
     return jnp.exp(jax.vmap(world.log_initial, (0, None))(jnp.asarray(world.states()), configuration))
 
 
+def _steps(world: Gridworld, space: PolicySpace, theta: Array) -> tuple[Array, Array, Array]:
+    """π_θ(a|s), which state follows, and whether the episode goes on there [n⁴, 4]."""
+    successors = jnp.asarray(world.successors())
+    goes_on = jnp.where(jnp.asarray(world.on_goal())[successors], 0.0, 1.0)
+    return world.action_probabilities(space, theta), successors, goes_on
+
+
 def expected_return(world: Gridworld, space: PolicySpace, theta: Array, configuration: Configuration) -> Array:
     """J(θ, ω) = Σ_s μ_ω(s) V_T(s), with V_0 = 0 and V_{j+1}(s) = Σ_a π_θ(a|s) 1{s' ≠ goal} (γ V_j(s') − 1).
 
     Its derivatives in θ and ω, by `jax.grad`, are the exact policy gradient and the exact gradient of a configuration.
     """
-    policy = world.action_probabilities(space, theta)
-    successors = jnp.asarray(world.successors())
-    goes_on = jnp.where(jnp.asarray(world.on_goal())[successors], 0.0, 1.0)
+    policy, successors, goes_on = _steps(world, space, theta)
 
     def back_up(value: Array, _: None) -> tuple[Array, None]:
         return jnp.sum(policy * goes_on * (world.discount * value[successors] - 1.0), axis=1), None
@@ -35,9 +40,7 @@ def expected_return(world: Gridworld, space: PolicySpace, theta: Array, configur
 
 def visitation(world: Gridworld, space: PolicySpace, theta: Array, configuration: Configuration) -> Array:
     """P(the episode lasts until t and s_t = s) for every step and state [T, n⁴]."""
-    policy = world.action_probabilities(space, theta)
-    successors = jnp.asarray(world.successors())
-    goes_on = jnp.where(jnp.asarray(world.on_goal())[successors], 0.0, 1.0)
+    policy, successors, goes_on = _steps(world, space, theta)
 
     def forward(chance: Array, _: None) -> tuple[Array, Array]:
         flow = chance[:, None] * policy * goes_on
@@ -51,7 +54,6 @@ STAGES = ((8, 50), (3, 50), (1, 200))
 """(policies, steps): of eight random starts the best three go on, then the best one."""
 RATES = (0.3, 0.05)
 """Adam's rate at the first step and at the last."""
-ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
 
 
 def learn_exactly(

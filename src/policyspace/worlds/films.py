@@ -15,14 +15,14 @@ FRAMES = {".gif": 60, ".png": 6}
 """How many moments of an episode are shown, at most: a film stays small, a strip can be read."""
 
 
-def draw_episode(world: ConfMDP, trajectories: Trajectories, path: str | Path, episode: int = 0) -> None:
-    """One episode, from its start to its end, as a GIF or a strip in a PNG; whole, or not at all."""
+def draw_episode(world: ConfMDP, trajectories: Trajectories, path: str | Path) -> None:
+    """The first episode, from its start to its end, as a GIF or a strip in a PNG; whole, or not at all."""
     from PIL import Image
 
     suffix = Path(path).suffix.lower()
     if suffix not in FRAMES:
         raise InputError(f"{path}: the name must end in .gif or .png: choose another name.")
-    states = _states(trajectories, episode)
+    states = _states(trajectories)
     moments = np.linspace(0, len(states) - 1, min(len(states), FRAMES[suffix])).round().astype(int)
     frames = [picture(world, states[: t + 1], trajectories.configuration) for t in moments]
     with replacing(path) as file:
@@ -43,8 +43,8 @@ def _strip(frames: list[np.ndarray]) -> np.ndarray:
     return np.concatenate(rows, axis=0)
 
 
-def _states(trajectories: Trajectories, episode: int) -> np.ndarray:
-    """The states of an episode up to its end [t+1, s], all numbers of a state in one row."""
-    length = int(trajectories.lengths[episode]) + 1
-    leaves = [np.asarray(leaf, dtype=np.float64)[episode, :length] for leaf in jax.tree.leaves(trajectories.states)]
+def _states(trajectories: Trajectories) -> np.ndarray:
+    """The states of the first episode up to its end [t+1, s], all numbers of a state in one row."""
+    length = int(trajectories.lengths[0]) + 1
+    leaves = [np.asarray(leaf, dtype=np.float64)[0, :length] for leaf in jax.tree.leaves(trajectories.states)]
     return np.concatenate([leaf.reshape(length, -1) for leaf in leaves], axis=1)

@@ -64,10 +64,6 @@ class Gridworld(ConfMDP):
         """Four independent draws from the softmaxes of ω."""
         return jax.random.categorical(key, _logits(configuration)).astype(jnp.int32)
 
-    def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
-        """There is no noise but the agent's own."""
-        return self.move(jnp.zeros(0), state, action, configuration)
-
     def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """One cell up, down, left or right, unless there is a wall; the goal stays."""
         moved = jnp.clip(state[:2] + jnp.asarray(MOVES.T)[:, action], 0, self.size - 1)

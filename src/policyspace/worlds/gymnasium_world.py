@@ -121,7 +121,7 @@ class GymnasiumWorld(Configurable):
     def from_facts(cls, facts: Facts, env: Environment | None = None) -> Self:
         """A world from a file. No code that a file names is imported: a user's own function must be given again."""
         if env is None:
-            known = ":" not in facts.name and facts.name in _registry()
+            known = ":" not in facts.name and facts.name in gymnasium.registry
             return cls(facts, RegisteredEnvironment(facts.name) if known else None)
         found, make = environment(env)
         if found != facts.name:
@@ -179,7 +179,11 @@ class GymnasiumWorld(Configurable):
         def act(observation: Any, _: bool) -> Any:
             row = flatten(env.observation_space, observation).astype(np.float64)
             action = space.sample(rng, theta, row)
-            return first + int(action) if self.action_bounds is None else _within(box, action)
+            return (
+                first + int(action)
+                if self.action_bounds is None
+                else np.clip(action, box.low, box.high).astype(box.dtype)
+            )
 
         try:
             return play(env, act, num_episodes, int(rng.integers(2**31)), configuration, MOST_SIMULATED_STEPS)
@@ -219,8 +223,8 @@ def environment(env: Environment) -> tuple[str, Make]:
             raise InputError(f"an environment is a Gymnasium id or a function that makes one, found {env!r:.60}.")
         return f"{env.__module__}:{getattr(env, '__qualname__', type(env).__qualname__)}", env
     if ":" not in env:
-        if env not in _registry():
-            raise InputError(f"Gymnasium knows no environment '{env}': {nearest(env, _registry())}")
+        if env not in gymnasium.registry:
+            raise InputError(f"Gymnasium knows no environment '{env}': {nearest(env, gymnasium.registry)}")
         return env, RegisteredEnvironment(env)
     module, _, name = env.partition(":")
     inside = vars(imported_module(module, "the environment"))
@@ -229,10 +233,6 @@ def environment(env: Environment) -> tuple[str, Make]:
     if name in gymnasium.registry:
         return env, RegisteredEnvironment(name)
     raise InputError(f"the module '{module}' has no function and registers no environment '{name}': check the name.")
-
-
-def _registry() -> Mapping[str, Any]:
-    return gymnasium.registry
 
 
 def _bounds(name: str, given: Sequence[float]) -> tuple[float, float]:
@@ -289,7 +289,3 @@ def _actions(env: Any) -> tuple[tuple[str, ...], tuple[float, float] | None]:
     raise InputError(
         f"actions must be Discrete, or a Box of one row, found {space}: wrap the environment in a function."
     )
-
-
-def _within(box: Any, action: np.ndarray) -> np.ndarray:
-    return np.clip(action, box.low, box.high).astype(box.dtype)

@@ -53,10 +53,6 @@ class Minigolf(ConfMDP):
         x, f = jax.random.uniform(key, (2,), minval=jnp.array([1.0, 0.02]), maxval=jnp.array([20.0, 0.5]))
         return jnp.stack([x, f, jnp.zeros(())])
 
-    def transition(self, key: Key, state: Array, action: Array, configuration: Configuration) -> Array:
-        """One putt."""
-        return self.move(jax.random.normal(key, (1,), jnp.float64), state, action, configuration)
-
     def move(self, noise: Array, state: Array, action: Array, configuration: Configuration) -> Array:
         """The ball rolls until friction stops it; beyond the hole x' is negative."""
         meant = self._clip(action[0]) + self.noise * noise[0]

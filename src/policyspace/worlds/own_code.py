@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from policyspace.errors import InputError
+from policyspace.errors import InputError, reason_of
 
 
 def imported(spec: str, what: str) -> Any:
@@ -26,7 +26,6 @@ def imported_module(module: str, what: str) -> Any:
     try:
         return import_module(module)
     except Exception as error:  # whatever a user's module does
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(
-            f"{what} '{module}' cannot be imported ({reason}): run where its module is, or install it."
+            f"{what} '{module}' cannot be imported ({reason_of(error)}): run where its module is, or install it."
         ) from error

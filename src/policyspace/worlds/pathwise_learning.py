@@ -9,15 +9,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import optax
 
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.random_numbers import standard_normals
+from policyspace.worlds.agents import ADAM
 from policyspace.worlds.confmdp import Array, Configuration, Key
 from policyspace.worlds.continuous_gridworld import ContinuousGridworld
 
-ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
 HORIZON = 20  # of training
 BATCH = 100  # episodes a step
 NUM_STARTS = 4000  # to train on, and as many to confirm on

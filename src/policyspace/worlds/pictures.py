@@ -86,6 +86,8 @@ def _minigolf(axes: "Axes", world: Any, path: np.ndarray, omega: Configuration) 
     """The green from the side of the hole; strokes as arcs, the ball where it lies."""
     from matplotlib.patches import Arc, Rectangle
 
+    from policyspace.worlds.minigolf import HOLED_ENERGY, deceleration
+
     _bare(axes)
     axes.set_aspect("auto")
     left = min(-2.0, float(path[:, 0].min()) - 1.0)
@@ -100,7 +102,7 @@ def _minigolf(axes: "Axes", world: Any, path: np.ndarray, omega: Configuration) 
             )
     axes.plot(path[:-1, 0], np.full(len(path) - 1, 0.12), "o", color=AGENT, alpha=0.3, ms=7)
     x, friction = path[-1, :2]
-    holed = -2 * 5 / 7 * 9.81 * friction * x <= 7.33 and x <= 0
+    holed = -2 * deceleration(friction) * x <= HOLED_ENERGY and x <= 0
     axes.plot(0.0 if holed else x, -0.25 if holed else 0.12, "o", ms=12, color="white", mec=INK, mew=1.5, zorder=5)
     says = "holed" if holed else ("too fast" if x <= 0 else f"{x:.1f} to go")
     axes.text(20.8, 2.3, f"friction {friction:.2f}\n{says}", ha="right", va="top", color=INK, fontsize=11)

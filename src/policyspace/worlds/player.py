@@ -8,7 +8,7 @@ import numpy as np
 
 from policyspace.data.connectors.flattening import each_array
 from policyspace.data.extras import library
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, reason_of
 
 SIGNS = {
     "DQN": "exploration_fraction", "SAC": "target_entropy", "TD3": "policy_delay", "PPO": "clip_range", "A2C": "gae_lambda"
@@ -85,9 +85,8 @@ def agent_from_file(path: str | Path, algorithm: str | None = None) -> Any:
     try:
         return kind.load(path, device="cpu")
     except Exception as error:  # whatever is wrong with the file: there is no list of all that may be raised
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{path}: could not be loaded by {kind.__name__} ({reason}): name another algorithm."
+            f"{path}: could not be loaded by {kind.__name__} ({reason_of(error)}): name another algorithm."
         ) from error
 
 

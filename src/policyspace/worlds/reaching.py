@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import flatten
 
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, reason_of
 
 Make = Callable[..., Any]
 """Makes an environment: from keywords or, where a parameter travels by "make", from the whole configuration."""
@@ -169,9 +169,10 @@ def _story(make: Make, ways: Mapping[str, str], configuration: Mapping[str, floa
                     break
         env.close()
     except Exception as error:  # whatever a user's environment does
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         at = ", ".join(f"{name}={value:g}" for name, value in configuration.items())
-        raise InputError(f"the environment cannot be played at {at} ({reason}): choose other bounds.") from error
+        raise InputError(
+            f"the environment cannot be played at {at} ({reason_of(error)}): choose other bounds."
+        ) from error
     return told
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from policyspace.data.connectors.flattening import each_array
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, reason_of
 
 
 class Step(NamedTuple):
@@ -31,13 +31,13 @@ class Stage(ABC):
         self.env = env
 
     @property
-    @abstractmethod
     def spaces(self) -> tuple[Any, Any]:
         """Of one observation and of one action."""
+        return self.env.observation_space, self.env.action_space
 
-    @abstractmethod
     def reset(self, seed: int | None) -> Any:
         """The first observation, as the agent sees it."""
+        return self.env.reset(seed=seed)[0]
 
     @abstractmethod
     def step(self, action: Any) -> Step:
@@ -55,15 +55,6 @@ class Stage(ABC):
 @final
 class OneEnvironment(Stage):
     """A Gymnasium environment."""
-
-    @property
-    def spaces(self) -> tuple[Any, Any]:
-        """The environment's own."""
-        return self.env.observation_space, self.env.action_space
-
-    def reset(self, seed: int | None) -> Any:
-        """Begin an episode everywhere."""
-        return self.env.reset(seed=seed)[0]
 
     def step(self, action: Any) -> Step:
         """One step in each environment."""
@@ -96,10 +87,6 @@ class VectorOfEnvironments(Stage):
         """The environment's own."""
         return self.env.single_observation_space, self.env.single_action_space
 
-    def reset(self, seed: int | None) -> Any:
-        """Begin an episode everywhere."""
-        return self.env.reset(seed=seed)[0]
-
     def step(self, action: Any) -> Step:
         """One step in each environment."""
         observation, reward, terminated, truncated, _ = self.env.step(action)
@@ -116,11 +103,6 @@ class VectorOfStableBaselines(Stage):
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         self.num = env.num_envs
-
-    @property
-    def spaces(self) -> tuple[Any, Any]:
-        """The environment's own."""
-        return self.env.observation_space, self.env.action_space
 
     def reset(self, seed: int | None) -> Any:
         """Begin an episode everywhere."""
@@ -169,5 +151,6 @@ def _made(name: str) -> Any:
         known = [known for known in gymnasium.registry if not known.startswith(("phys2d/", "tabular/"))]
         if name not in gymnasium.registry:
             raise InputError(f"Gymnasium knows no environment '{name}': {nearest(name, known)}") from error
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise InputError(f"the environment '{name}' could not be made ({reason}): install what it needs.") from error
+        raise InputError(
+            f"the environment '{name}' could not be made ({reason_of(error)}): install what it needs."
+        ) from error

@@ -14,6 +14,7 @@ from policyspace.data.connectors.recording import Recording
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.roles import assemble
 from policyspace.errors import InputError
+from policyspace.progress import say_progress
 from policyspace.worlds.player import Player, agent_from_file
 from policyspace.worlds.stages import Stage, Step, frames_in, stage_of
 
@@ -103,8 +104,10 @@ def _play(stage: Stage, player: Player, observation: Any, episodes: int, progres
         starts = ignored if stage.reset_takes_a_step else ended
         ignored = ended if stage.reset_takes_a_step else ignored
         observation = step.observation
-        if progress is not None and ended.any():
-            progress(int(done.sum()), episodes)
+        if ended.any():
+            say_progress("playing episodes", int(done.sum()), episodes)
+            if progress is not None:
+                progress(int(done.sum()), episodes)
     return diary
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from policyspace.data.connectors.recording import Recording
 from policyspace.data.input_files import parse_json, settings_text
 from policyspace.data.roles import Stored
-from policyspace.errors import InputError
+from policyspace.errors import InputError, reason_of
 
 if TYPE_CHECKING:
     import polars
@@ -64,8 +64,9 @@ def _frame(folder: Path, names: list[str]) -> "polars.DataFrame":
         parts = [polars.read_parquet(file, columns=names) for file in files]
         return polars.concat(parts).sort("episode_index", "frame_index")
     except (polars.exceptions.PolarsError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"expected Parquet files with the columns of {INFO}, found otherwise ({reason}).") from error
+        raise InputError(
+            f"expected Parquet files with the columns of {INFO}, found otherwise ({reason_of(error)})."
+        ) from error
 
 
 def _values(series: "polars.Series", names: Any) -> Any:

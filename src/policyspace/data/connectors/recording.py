@@ -9,7 +9,7 @@ import numpy as np
 from policyspace.data.columns import MAX_LEVELS, Table
 from policyspace.data.connectors.flattening import ACTION, OBSERVATION, Column, each_array, flatten, in_frames, num_rows
 from policyspace.data.roles import Roles, Stored, free_name
-from policyspace.errors import InputError
+from policyspace.errors import InputError, check_unique
 
 if TYPE_CHECKING:
     import polars
@@ -123,14 +123,11 @@ def _renamed(columns: list[Column], given: tuple[str, ...], frames: int) -> list
 def _frame(columns: list[Column], n: int) -> "polars.DataFrame":
     import polars
 
-    made: dict[str, polars.Series] = {}
+    check_unique(column.name for column in columns)
     for column in columns:
-        if column.name in made:
-            raise InputError(f"every column needs a name of its own, found '{column.name}' twice: rename one.")
         if len(column.values) != n:
             raise InputError(
                 f"all that is recorded must have the same number of rows, found {n} of '{columns[0].name}' and "
                 f"{len(column.values)} of '{column.name}'."
             )
-        made[column.name] = polars.Series(column.name, np.ascontiguousarray(column.values))
-    return polars.DataFrame(made)
+    return polars.DataFrame({name: np.ascontiguousarray(values) for name, values, _ in columns})
