@@ -1,4 +1,4 @@
-"""Fits of general statistics t(s, a): equal to R, to the Boltzmann policy, to brute force, to xlogit."""
+"""Fits of general statistics t(s, a): equal to R, biogeme and xlogit, to the Boltzmann policy, to brute force."""
 
 import json
 from dataclasses import replace
@@ -21,6 +21,7 @@ from policyspace.policies.choice_linear import ChoiceLinear
 
 FOLDER = Path(__file__).parents[1] / "data" / "choice"
 NUMBERS = json.loads((FOLDER / "numbers.json").read_text())
+PEERS = json.loads((FOLDER / "peers.json").read_text())
 METRO = {name: {mode: f"{name}_{mode}" for mode in ("car", "metro", "train")} for name in ("minutes", "francs")}
 HEADWAY = METRO | {"headway": {mode: f"headway_{mode}" for mode in ("metro", "train")}}
 TRAVEL = LongTable("individual", "choice", "mode")
@@ -54,41 +55,28 @@ def fitted(name, firth=False):
     return likelihood_of(policy.bind(data), data, firth), data
 
 
+def ratios(name):
+    """The log-likelihood, and λ of every group."""
+    likelihood, _ = fitted(name)
+    space, full = likelihood.space, likelihood.full.log_likelihood
+    fits = likelihood.fit_many([space.everything - {g} for g in space.tested])
+    names = [space.groups[g].name for g in space.tested]
+    found = {group: 2 * (full - fit.log_likelihood) for group, fit in zip(names, fits, strict=True)}
+    return {"log_likelihood": full} | found
+
+
 @pytest.mark.parametrize("name", NUMBERS)
 def test_likelihood_ratios_are_those_of_r(name):
-    likelihood, _ = fitted(name)
-    space, numbers = likelihood.space, NUMBERS[name]
-    assert likelihood.full.log_likelihood == pytest.approx(numbers["log_likelihood"], abs=1e-6)
-    groups = [space.groups[g].name for g in space.tested]
-    assert set(groups) == numbers.keys() - {"log_likelihood"}
-    fits = likelihood.fit_many([space.everything - {g} for g in space.tested])
-    ratios = {
-        group: 2 * (likelihood.full.log_likelihood - fit.log_likelihood)
-        for group, fit in zip(groups, fits, strict=True)
-    }
-    assert ratios == pytest.approx({g: numbers[g] for g in groups}, abs=1e-6)
+    assert ratios(name) == pytest.approx(NUMBERS[name], abs=1e-6)
+
+
+@pytest.mark.parametrize(("peer", "name"), [(peer, name) for peer in PEERS for name in PEERS[peer]])
+def test_likelihood_ratios_are_those_of_biogeme_and_xlogit(peer, name):
+    assert ratios(name) == pytest.approx(PEERS[peer][name], abs=1e-6)
 
 
 def test_swissmetro_has_the_number_that_biogeme_publishes():
     assert NUMBERS["swissmetro"]["log_likelihood"] == pytest.approx(-5331.252, abs=1e-3)
-
-
-def test_xlogit_finds_the_same_on_swissmetro():
-    xlogit = pytest.importorskip("xlogit")
-    likelihood, data = fitted("swissmetro")
-    n, modes = data.num_pairs, data.action_names
-    place = {name: j for j, name in enumerate(data.names)}
-    columns = [np.column_stack([data.features[:, place[f"{a}_{m}"]] for m in modes]).ravel() / 100 for a in METRO]
-    constants = [np.tile(np.array(modes) == m, n) * 1.0 for m in modes[:-1]]
-    there = np.column_stack([data.features[:, place[f"available_{m}"]] for m in modes]).ravel()
-    model = xlogit.MultinomialLogit()
-    model.fit(
-        np.column_stack([*constants, *columns]), np.eye(3)[data.actions].ravel(), ["car", "metro", "minutes", "francs"],
-        np.tile(modes, n), np.repeat(np.arange(n), 3), avail=there, verbose=0, tol_opts={"ftol": 1e-14, "gtol": 1e-9},
-    )  # fmt: skip
-    assert model.loglikelihood == pytest.approx(likelihood.full.log_likelihood, abs=1e-6)
-    ours = dict(zip(likelihood.space.parameter_names, likelihood.full.theta, strict=True))
-    assert [ours["minutes"] * 100, ours["francs"] * 100] == pytest.approx(model.coeff_[2:], rel=1e-4)
 
 
 def some_choices(seed=0, num_rows=250):

@@ -1,24 +1,31 @@
 """Sums over rows for policies of general statistics t(s, a): value, gradient and Hessian at many θ in one pass."""
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 
+from policyspace.data.blocks import Block
 from policyspace.data.chunks import sum_over_chunks
+from policyspace.data.joint_moments import BLOCK
+from policyspace.fits.choice_columns import ChoiceColumns, Coefficients, Seen
+from policyspace.fits.choice_covariance import Covariance
 from policyspace.fits.design import Design
+from policyspace.fits.softmax import AT_ONCE, CURVED, action_weights
 from policyspace.policies.choice_linear import ChoiceLinear
 from policyspace.policies.groups import INTERCEPT
 
-SAFE = 300.0
-"""Natural parameters whose exponentials neither overflow nor vanish."""
-
-CONSTANT = range(-1, 0)
-"""The place of the constant, in front of the features."""
-
 SAME = 1e-7
 """A spread within choices, relative to the size of the values, that is rounding."""
+
+NEAR = 2**17
+"""Numbers that stay near the cores while one step after the other is done to them."""
+
+FAR = 10.0
+"""A mean, in standard deviations, so far from zero that sums of squares would lose digits to it."""
+
+SOME = 4096
+"""Rows that tell how far apart values are."""
 
 
 class ChoiceDesign(Design):
@@ -54,12 +61,14 @@ class ChoiceDesign(Design):
         if space.constants:
             for name in space.own_features:
                 shift[place[name]] = mean[place[name]]
-        for columns in space.attributes.values():
+        for name, columns in space.attributes.items():
             inside = [place[column] for column in columns.values()]
-            if space.constants or len(inside) == len(space.action_names):
-                shift[inside] = mean[inside].mean()
-        for name in space.specific if not space.constants else ():
-            shift[[place[column] for column in space.attributes[name].values()]] = 0.0
+            centre, whole = mean[inside].mean(), len(inside) == len(space.action_names) and name not in space.specific
+            if whole:  # all actions alike absorb it, and only digits are gained, where values are far from zero
+                some = features[:: max(1, len(features) // SOME), inside]
+                shift[inside] = centre if abs(centre) > FAR * some.std() else 0.0
+            elif space.constants:
+                shift[inside] = centre
         return shift
 
     def _absorbed(self) -> np.ndarray:
@@ -107,27 +116,24 @@ class ChoiceRows:
         offset: bool = True,
     ) -> None:
         self.design, self.features, self.actions, self.weights = design, features, actions, weights
-        self.space = space = design.space
-        self._runs = [_runs(terms.columns) for terms in space.terms]
-        place = {name: j for j, name in enumerate(space.feature_names)}
-        self._available = [place[space.available[a]] if a in space.available else None for a in space.action_names]
-        self._offset = [list(columns) if offset else [] for columns in space.offset_columns]
+        self.columns = ChoiceColumns(design.space, design.shift, offset)
         self.total_weight = float(len(features) if weights is None else weights.sum())
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.features)
 
     @cached_property
     def statistic(self) -> np.ndarray:
         """T [d]."""
-        return sum_over_chunks(self._statistic, len(self), 65536)[0]
+        return sum_over_chunks(self._statistic, len(self), BLOCK)[0] * self.design.inverse_scale
 
     @cached_property
     def known(self) -> float:
         """What the offsets of the actions that were taken add to log L."""
-        if not any(self._offset):
+        if not self.columns.offset:
             return 0.0
         return float((self.action_weights(slice(None)) * self.offsets(slice(None))).sum())
-
-    def __len__(self) -> int:
-        return len(self.features)
 
     def sample(self, size: int, seed: int) -> "ChoiceRows":
         """A fixed random sample of the rows; sums over it are for the caller to scale up."""
@@ -137,161 +143,113 @@ class ChoiceRows:
 
     def action_weights(self, rows: slice) -> np.ndarray:
         """How much each action weighs in each row [c, k+1]."""
-        if self.actions.ndim == 2:
-            return self.actions[rows]
-        played = np.eye(len(self._runs))[self.actions[rows]]
-        return played if self.weights is None else played * self.weights[rows, None]
+        weights = None if self.weights is None else self.weights[rows]
+        return action_weights(Block(self.features[rows], self.actions[rows], weights), self.columns.num_actions)
 
     def statistics(self, rows: slice | np.ndarray) -> np.ndarray:
         """t(s, a) of every action in the coordinates of the fits [c, k+1, d]."""
-        parts = self._columns(self.features[rows])
-        found = np.zeros((len(parts[0]), len(parts), self.space.num_parameters))
-        for a, (x, terms) in enumerate(zip(parts, self.space.terms, strict=True)):
-            found[:, a, terms.parameters] = x * self.design.inverse_scale[terms.parameters]
-        return found
+        columns, seen = self.columns, self.columns.seen(self.features[rows])
+        q, first = columns.own.width, columns.num_own
+        found = np.zeros((len(seen), columns.num_actions, len(self.design.scale)))
+        for a in range(columns.num_actions - 1):
+            found[:, a, a * q : (a + 1) * q] = seen.own
+        for a, (z, places) in enumerate(zip(seen.attributes, columns.places, strict=True)):
+            found[:, a, first + places] = z
+        return found * self.design.inverse_scale
 
     def available(self, rows: slice | np.ndarray) -> np.ndarray:
         """Which actions can be chosen [c, k+1]."""
         block = self.features[rows]
-        return np.stack([np.ones(len(block), bool) if j is None else block[:, j] > 0 for j in self._available], axis=1)
+        there = np.ones((len(block), self.columns.num_actions), dtype=bool)
+        for a, j in self.columns.available.items():
+            there[:, a] = block[:, j] > 0
+        return there
 
     def offsets(self, rows: slice) -> np.ndarray:
         """What is added to the natural parameter of every action [c, k+1]."""
-        return np.stack([self.features[rows][:, columns].sum(axis=1) for columns in self._offset], axis=1)
+        block = self.features[rows]
+        found = np.zeros((len(block), self.columns.num_actions))
+        for a, columns in self.columns.offset.items():
+            found[:, a] = block[:, columns].sum(axis=1)
+        return found
 
     def _statistic(self, rows: slice) -> tuple[np.ndarray]:
-        played, total = self.action_weights(rows), np.zeros(self.space.num_parameters)
-        for x, weights, terms in zip(self._columns(self.features[rows]), played.T, self.space.terms, strict=True):
-            total[terms.parameters] += x.T @ weights
-        return (total * self.design.inverse_scale,)
+        played, seen = self.action_weights(rows), self.columns.seen(self.features[rows])
+        attributes = np.zeros(self.columns.num_attributes)
+        for z, weights, places in zip(seen.attributes, played.T, self.columns.places, strict=True):
+            attributes[places] += weights @ z
+        return (np.concatenate([(played[:, :-1].T @ seen.own).ravel(), attributes]),)
 
-    def _columns(self, block: np.ndarray) -> list[np.ndarray]:
-        """The columns of each action [c, ·], shifted; actions with the same ones share them."""
-        made: dict[tuple[range, ...], np.ndarray] = {}
-        for runs in self._runs:
-            if runs not in made:
-                made[runs] = out = np.empty((len(block), sum(map(len, runs))))
-                for run, end in zip(runs, itertools.accumulate(map(len, runs)), strict=True):
-                    own = out[:, end - len(run) : end]
-                    if run == CONSTANT:
-                        own[:] = 1.0
-                    else:
-                        inside = slice(run.start, run.stop, run.step)
-                        np.subtract(block[:, inside], self.design.shift[inside], out=own)
-        return [made[runs] for runs in self._runs]
+    def _at_once(self, num_points: int) -> int:
+        """Rows that are looked at together: so few that what is made of them at some θ stays near the cores."""
+        width = self.columns.width + self.columns.num_natural * num_points
+        return min(CURVED, max(AT_ONCE, NEAR // width), max(len(self), 1))
 
-    def _parts(self, rows: slice) -> tuple[list[np.ndarray], list[np.ndarray | None], list[np.ndarray | None]]:
-        """What is seen of each action: its columns [c, ·], where it is missing [c], and its offset [c, 1]."""
-        block = self.features[rows]
-        missing = [None if j is None else block[:, j] <= 0 for j in self._available]
-        return self._columns(block), missing, [block[:, j].sum(axis=1)[:, None] if j else None for j in self._offset]
+    def _blocks(self, rows: slice, num_points: int) -> Iterator[Seen]:
+        """The rows of a chunk, in parts."""
+        size = self._at_once(num_points)
+        for start in range(rows.start, rows.stop, size):
+            here = slice(start, min(start + size, rows.stop))
+            yield self.columns.seen(self.features[here], None if self.weights is None else self.weights[here])
 
     def evaluate(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log L [m] and its gradient [m, d] at θ [m, d]: for each action a product, exp, log, and a product back."""
-        m, terms = len(thetas), self.space.terms
-        columns = [np.ascontiguousarray((thetas * self.design.inverse_scale).T[t.parameters]) for t in terms]
+        theta = self.columns.coefficients(thetas * self.design.inverse_scale)
+        partition, mean = sum_over_chunks(lambda rows: self._partitions(rows, theta), len(self), BLOCK)
+        return self._from_sums(thetas, partition, mean)
 
-        def of_chunk(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            parts, *kinds = self._parts(rows)
-            weights = None if self.weights is None else self.weights[rows]
-            probabilities, log_partition = softmax(parts, columns, *kinds)
-            mean = np.zeros((self.space.num_parameters, m))
-            for x, p, t in zip(parts, probabilities, terms, strict=True):
-                if p is not None:
-                    mean[t.parameters] += x.T @ (p if weights is None else p * weights[:, None])
-            return log_partition.sum(axis=0) if weights is None else weights @ log_partition, mean
+    def _partitions(self, rows: slice, theta: Coefficients) -> tuple[np.ndarray, np.ndarray]:
+        """Σ w A [m] and Σ w E[t] [m, d] of a chunk."""
+        columns, (k, q, m) = self.columns, theta.own.shape
+        odds = np.empty((columns.num_natural, self._at_once(m), m))
+        partition, own, sums = np.zeros(m), np.zeros((k, q, m)), [np.zeros_like(one) for one in theta.attributes]
+        for seen in self._blocks(rows, m):
+            p = odds[:, : len(seen)]
+            partition += columns.probabilities(seen, theta, p)
+            if seen.weights is not None:
+                p *= seen.weights[:, None]
+            own += np.matmul(seen.own.T, p[:k])
+            for z, shares, total in zip(seen.attributes, p, sums, strict=False):
+                total += z.T @ shares
+        mean = np.zeros((columns.num_own + columns.num_attributes, m))
+        mean[: columns.num_own] = own.reshape(-1, m)
+        for total, places in zip(sums, columns.places, strict=True):
+            mean[columns.num_own + places] += total
+        return partition, mean.T
 
-        size = max(128, 2**18 // (m * max(len(terms) - 1, 1)))  # a few arrays of 2 MB: they stay in the cache
-        partition, mean = sum_over_chunks(of_chunk, len(self), min(size, 65536))
-        return thetas @ self.statistic + self.known - partition, self.statistic - mean.T * self.design.inverse_scale
+    def _from_sums(self, thetas: np.ndarray, partition: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return thetas @ self.statistic + self.known - partition, self.statistic - mean * self.design.inverse_scale
 
     def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log L and its gradient at one θ."""
-        values, gradients = self.evaluate(theta[None])
+        """log L and its gradient at one θ; the Hessian, which is asked for next, comes from the same pass."""
+        partition, mean, curvature = self._curvatures(theta[None])
+        self._last = theta.copy(), curvature[0]
+        values, gradients = self._from_sums(theta[None], partition, mean)
         return float(values[0]), gradients[0]
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """−∇² log L = Σ w_i Cov[t(s_i, ·)] = Σ w_i (Σ_b p_b t_b t_bᵀ − t̄ t̄ᵀ) [d, d]."""
-        size, terms = len(theta), self.space.terms
-        pieces = [_pieces(t.parameters) for t in terms]
-        columns = [(theta * self.design.inverse_scale)[t.parameters][:, None] for t in terms]
-
-        def of_chunk(rows: slice) -> tuple[np.ndarray]:
-            parts, *kinds = self._parts(rows)
-            weights = None if self.weights is None else self.weights[rows, None]
-            total, mean = np.zeros((size, size)), np.zeros((len(parts[0]), size))
-            for x, p, t, own in zip(parts, softmax(parts, columns, *kinds)[0], terms, pieces, strict=True):
-                if p is not None:
-                    weighted = x * p
-                    for there, here in own:
-                        mean[:, there] += weighted[:, here]
-                    if weights is not None:
-                        weighted *= weights
-                    total[np.ix_(t.parameters, t.parameters)] += x.T @ weighted
-            if weights is not None:
-                mean *= np.sqrt(weights)
-            return (total - mean.T @ mean,)
-
-        inner = sum_over_chunks(of_chunk, len(self), max(512, 2**17 // size))[0]
-        return inner * np.outer(self.design.inverse_scale, self.design.inverse_scale)
+        last = self._last
+        if last is None or not np.array_equal(last[0], theta):
+            self._last = last = theta.copy(), self.hessians(theta[None])[0]
+        return last[1]
 
     def hessians(self, thetas: np.ndarray) -> np.ndarray:
-        """The same at several θ [m, d, d]."""
-        return np.stack([self.hessian(theta) for theta in thetas])
+        """The same at several θ [m, d, d], in one pass."""
+        return self._curvatures(thetas)[2]
 
+    def _curvatures(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Σ w A [m], Σ w E[t] [m, d] and −∇² log L [m, d, d] at θ [m, d]."""
+        theta = self.columns.coefficients(thetas * self.design.inverse_scale)
 
-def softmax(
-    parts: Sequence[np.ndarray],
-    columns: Sequence[np.ndarray],
-    missing: Sequence[np.ndarray | None],
-    offsets: Sequence[np.ndarray | None],
-) -> tuple[list[np.ndarray | None], np.ndarray]:
-    """Probabilities of the actions (k+1 arrays [c, m]) and log-partitions [c, m]; an action that is missing has none.
+        def of_chunk(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            partition, sums = np.zeros(len(thetas)), [Covariance(self.columns) for _ in thetas]
+            for seen in self._blocks(rows, len(thetas)):
+                p = np.empty((self.columns.num_natural, len(seen), len(thetas)))
+                partition += self.columns.probabilities(seen, theta, p)
+                for j, total in enumerate(sums):
+                    total.add(seen, p[:, :, j])
+            return partition, np.stack([total.mean() for total in sums]), np.stack([total.matrix() for total in sums])
 
-    None stands for an action that is always there and has no columns: its natural parameter is 0, and nobody asks for it.
-    """
-    every = list(zip(parts, columns, missing, offsets, strict=True))
-    plain = [not x.shape[1] and gone is None and known is None for x, _, gone, known in every]
-    eta = [None if zero else x @ w for zero, (x, w, _, _) in zip(plain, every, strict=True)]
-    for e, known in zip(eta, offsets, strict=True):
-        if e is not None and known is not None:
-            e += known
-    real = [(e, gone) for e, gone in zip(eta, missing, strict=True) if e is not None]
-    top: np.ndarray | None = None
-    if max(max(float(e.max()), -float(e.min())) for e, _ in real) > SAFE:
-        for e, gone in real:
-            if gone is not None:
-                e[gone] = -np.inf
-        top = np.max([e for e, _ in real] + [np.zeros_like(real[0][0])] * any(plain), axis=0)
-        for e, _ in real:
-            e -= top
-    total = np.full_like(real[0][0], float(sum(plain))) if top is None else sum(plain) * np.exp(-top)
-    for e, gone in real:
-        np.exp(e, out=e)
-        if gone is not None:
-            e[gone] = 0.0
-        total += e
-    inverse = 1.0 / total
-    for e, _ in real:
-        e *= inverse
-    np.log(total, out=total)
-    return eta, total if top is None else total + top
-
-
-def _pieces(places: np.ndarray) -> list[tuple[slice, slice]]:
-    """Neighbouring places as slices, each with where they come from: views are faster than lists of places."""
-    cuts = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
-    return [(slice(int(places[i]), int(places[j - 1]) + 1), slice(i, j)) for i, j in itertools.pairwise(cuts) if j > i]
-
-
-def _runs(columns: np.ndarray) -> tuple[range, ...]:
-    """Columns of (1, features) as evenly spaced runs of features, as few as possible, and the constant."""
-    runs, left = list[range](), [int(column) - 1 for column in columns]
-    if left[:1] == [-1]:
-        runs, left = [CONSTANT], left[1:]
-    while left:
-        step = left[1] - left[0] if len(left) > 1 else 1
-        size = next((i for i in range(1, len(left)) if left[i] - left[i - 1] != step), len(left))
-        runs.append(range(left[0], left[size - 1] + 1, step))
-        left = left[size:]
-    return tuple(runs)
+        partition, mean, inner = sum_over_chunks(of_chunk, len(self), BLOCK)
+        return partition, mean, inner * np.outer(self.design.inverse_scale, self.design.inverse_scale)

@@ -214,10 +214,12 @@ def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.n
             assert data.whole.label_weights is not None
             counts = data.whole.label_weights
         null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
-        if space.offset:
+        equal, there = -total * float(np.log(len(counts))), _num_available(space, data)
+        if (there < len(counts)).any():
+            equal = -float(weights @ np.log(there))
+        if space.offset or not getattr(space, "constants", True) or (there < len(counts)).any():
             alone = likelihood.fit(frozenset()).theta
             null = float(weights @ np.asarray(space.log_prob(alone, data.features, data.actions)))
-        equal = -total * float(np.log(len(counts)))
         probabilities = np.column_stack([expected, 1 - expected.sum(axis=1)])
         hits = float(weights @ (probabilities.argmax(axis=1) == data.actions) / weights.sum())
     else:
@@ -231,6 +233,13 @@ def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.n
         data.counted_pairs, num_free, best, null, equal, 1 - best / null if space.discrete else np.nan,
         2 * num_free - 2 * best, num_free * float(np.log(total)) - 2 * best, hits, explained,
     )  # fmt: skip
+
+
+def _num_available(space: Any, data: Demonstrations) -> np.ndarray:
+    """How many labels can be chosen in each row [n]."""
+    theta, rows = np.zeros(space.num_parameters), np.zeros(data.num_pairs, dtype=np.intp)
+    each = [space.log_prob(theta, data.features, rows + a) for a in range(len(data.action_names))]
+    return np.isfinite(each).sum(axis=0)
 
 
 def _cell(row: Coefficient, column: str) -> str:

@@ -28,15 +28,18 @@ def boltzmann_ends(likelihood: BoltzmannLikelihood, significance: float) -> Call
     open_ = (profile.hidden & ~likelihood.diverging) | constant[np.arange(space.num_parameters) % q]
     tested = [i for g in space.tested for i in space.groups[g].indices if not open_[i]]
     together = {} if likelihood.diverging.any() else profile.together(tested)
+    units = np.eye(space.num_parameters).reshape(-1, *space.weights(profile.best).shape)
+    raw = design.to_raw(units).reshape(space.num_parameters, -1).T  # θ as it is = raw · θ of standardised features
 
     def ends(i: int) -> tuple[float, float]:
-        if open_[i]:
+        if open_[raw[i] != 0].any():
             return -np.inf, np.inf
-        scale = float(design.scale[i % q - offset])
+        size = float(np.abs(raw[i]).max())
         lower, upper = (together.get((i, side), np.nan) for side in (-1, 1))
         if np.isnan([lower, upper]).any():
-            lower, upper = profile.alone(i)
-        return (profile.best[i] + lower) / scale, (profile.best[i] + upper) / scale
+            lower, upper = profile.alone(i, raw[i] / size)
+        best = float(raw[i] @ profile.best)
+        return best + lower * size, best + upper * size
 
     return ends
 
@@ -92,29 +95,41 @@ class Profile:
             slope = np.where(np.abs(x - before) > 1e-9 * np.abs(x), slope, found / x)
             return x + (self.root - found) / slope
 
-    def alone(self, i: int) -> tuple[float, float]:
-        """Both distances by full fits: for separated data, and for what did not settle."""
-        free = np.arange(len(self.best)) != i
-        path = self.inverse[:, i] / self.inverse[i, i] if self.inverse[i, i] > 0 else np.eye(len(self.best))[i]
+    def alone(self, i: int, row: np.ndarray) -> tuple[float, float]:
+        """Both distances of Σ_j row_j θ_j by full fits: for separated data, for what did not settle, and for constants,
+        which are sums where features are centred. θ = change · u, where u has that sum at place i.
+        """
+        size = len(self.best)
+        change, back = np.eye(size), np.eye(size)
+        change[i], back[i] = -row / row[i], row
+        change[i, i] = 1 / row[i]
+        best, inverse, free = back @ self.best, back @ self.inverse @ back.T, np.arange(size) != i
+        path = inverse[:, i] / inverse[i, i] if inverse[i, i] > 0 else np.eye(size)[i]
         # Where the data are separated other weights have run off: no straight path from θ̂ is a good start.
-        path = np.eye(len(self.best))[i] if self.likelihood.diverging.any() else path
+        path = np.eye(size)[i] if self.likelihood.diverging.any() else path
+
+        def at(u: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = self.rows.at(change @ u)
+            return value, gradient @ change
+
+        def hessian(u: np.ndarray) -> np.ndarray:
+            return change.T @ self.rows.hessian(change @ u) @ change
 
         @cache
         def excess(distance: float) -> float:
             """√λ(x) − √c."""
             if not distance:
                 return -self.root
-            start = self.best + distance * path
             with np.errstate(over="ignore", invalid="ignore"):  # far out on a separated weight; such steps are undone
-                fitted = maximise(self.rows.at, self.rows.hessian, start, free)
+                fitted = maximise(at, hessian, best + distance * path, free)
             return float(np.sqrt(max(2 * (self.likelihood.full.log_likelihood - fitted.value), 0.0))) - self.root
 
         if self.likelihood.diverging[i]:
             # Open on the side to which θ_i runs off, and on the other too unless zero can be excluded.
-            toward = _end(excess, -self.best[i], farthest=abs(self.best[i])) if self.best[i] else np.inf
+            toward = _end(excess, -best[i], farthest=abs(best[i])) if best[i] else np.inf
             lower, upper = sorted((toward, float(np.copysign(np.inf, -toward))))
             return lower, upper
-        step = min(self.root * float(np.sqrt(self.inverse[i, i])), 5.0)
+        step = min(self.root * float(np.sqrt(inverse[i, i])), 5.0)
         return _end(excess, -step, FARTHEST), _end(excess, step, FARTHEST)
 
 
