@@ -160,7 +160,7 @@ def test_the_clock_is_kept_too(tmp_path, known_everywhere):
         run_cells(cells, store, 2)
         passed = time.monotonic() - start
         records = store.records("squares")
-    assert all(r.duration >= 0.5 for r in records)
+    assert all(0 <= r.duration < 0.5 for r in records), "a cell that sleeps takes no processor time"
     clock = sum(r.elapsed for r in records)
     assert 1.5 <= clock <= passed
     assert clock > passed - 1, "all that passed is some cell's"

@@ -402,7 +402,7 @@ def test_ends_followed_together_are_those_found_alone(n, sharpness):
     together = profile.together(tested)
     assert np.isnan(list(together.values())).mean() < 0.5
     for i in tested:
-        for side, alone in zip((-1, 1), profile.alone(i), strict=True):
+        for side, alone in zip((-1, 1), profile.alone(i, np.eye(space.num_parameters)[i]), strict=True):
             if not np.isnan(together[i, side]):
                 assert together[i, side] == pytest.approx(alone, rel=1e-5)
 

@@ -53,7 +53,7 @@ def test_every_state_and_action_moves_as_the_oracle_says() -> None:
     states = jnp.asarray(WORLD.states())
 
     def move(state: jax.Array, action: int) -> tuple[jax.Array, ...]:
-        moved = WORLD.transition(None, state, action, OMEGA)
+        moved = WORLD.transition(jax.random.key(0), state, action, OMEGA)
         return moved, WORLD.reward(state, action, moved), WORLD.terminal(moved)
 
     everywhere = jax.jit(jax.vmap(move, (0, None)))
