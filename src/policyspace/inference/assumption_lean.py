@@ -88,8 +88,8 @@ class AssumptionLean(SupportTest):
         return next((kind for kind in order if any(unit.startswith(kind) for unit in kinds)), "rows")
 
     def condition(self) -> str:
-        """No form of the policy is assumed."""
-        units = {"rows": "rows are independent decisions given their features"}.get(
+        """No form of the policy is assumed, and decisions may hang together where what is left of a feature does not."""
+        units = {"rows": "what a row says about a feature is independent of what other rows say about it"}.get(
             self.dependence, f"{self.dependence} are independent of each other"
         )
         return f"{units} and the regressions are flexible enough for what the agent does"
