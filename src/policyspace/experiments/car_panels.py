@@ -227,7 +227,7 @@ def draw(shares: dict[tuple[str, str, int], Rate], label: str, level: float | No
     for test, axes in zip(tests, plots, strict=True):
         bare(axes)
         own = {(rule, n): share for (other, rule, n), share in shares.items() if other == test}
-        draw_lines(axes, own, COLOURS, RULES)
+        draw_lines(axes, own, COLOURS, RULES, apart=1.12)
         if level is not None:
             axes.axhline(level, color=INK, linewidth=1, linestyle=DASHED, label=f"promised: at most {level:g}")
         logarithmic(axes, sorted({n for _, n in own}))
@@ -257,6 +257,7 @@ def draw_law(statistics: pl.DataFrame, critical: float) -> "Figure":
             words, colour = TESTS[test]
             axes.plot(quantiles, values, ".-", color=colour, markersize=4, linewidth=1.2, label=words)
         axes.set_yscale("symlog", linthresh=30)
+        axes.set_yticks([tick for tick in axes.get_yticks() if abs(tick) != 10])  # too near to zero to be read
         axes.set_title(f"{n} episodes", fontsize=9.5)
         axes.set_xlabel("quantile of χ²")
     plots[0].set_ylabel("quantile of λ")
