@@ -189,9 +189,9 @@ def _powers_and_products(x: np.ndarray, fitted: np.ndarray) -> Iterator[np.ndarr
     yield x**2
     n, q = x.shape
     if 1 < q <= 20 and n > 20 * q**2:
-        first, second = np.triu_indices(q, 1)
-        products = x[:, first]
-        products *= x[:, second]
+        products, ends = np.empty((n, q * (q - 1) // 2)), np.cumsum(np.arange(q - 1, 0, -1))
+        for i, columns in enumerate(np.split(products, ends[:-1], axis=1)):
+            np.multiply(x[:, i : i + 1], x[:, i + 1 :], out=columns)
         yield products
 
 
