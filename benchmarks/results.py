@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from policyspace.experiments.catalogue import EXPERIMENTS
 from policyspace.experiments.results import FILES
 from policyspace.report.results_page import PROCEDURES, SETTINGS, Claim, claims_of, duration, spent
 from policyspace.table import Table
@@ -20,6 +21,15 @@ What `policyspace reproduce` found with the paper's number of runs: each claim i
 the paper states give (*literal*), and what our defaults give (*ours*). The command itself leaves the same as one
 self-contained page ([how](../reproduce.md)). All digits: [results.json](results.json).
 """
+
+
+def made_by(experiments: dict[str, Any]) -> str:
+    """Which code made the records, and which experiments are not among them."""
+    columns = [column for entry in experiments.values() for column in entry["columns"].values()]
+    versions = ", ".join(sorted({version for column in columns for version in column["versions"]}))
+    missing = [f"`{name}`" for name in EXPERIMENTS if name not in experiments]
+    left_out = f" Not run by it: {', '.join(missing)}." if missing else ""
+    return f"Made by the code {versions}. Processor times are of one core.{left_out}\n"
 
 
 def summary(experiments: dict[str, Any]) -> list[str]:
@@ -94,7 +104,12 @@ def main() -> None:
             for panel in column["panels"]:
                 if panel["figure"]:
                     shutil.copy(folder / figures / f"{panel['name']}.svg", DOCS / figures)
-    lines = [HEAD, *summary(found), *(line for name, entry in found.items() for line in section(name, entry))]
+    lines = [
+        HEAD,
+        made_by(found),
+        *summary(found),
+        *(line for name, entry in found.items() for line in section(name, entry)),
+    ]
     (DOCS / "README.md").write_text("\n".join(lines), encoding="utf-8")
     print(f"Saved {DOCS}")
 
