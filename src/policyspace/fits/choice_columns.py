@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policyspace.fits.softmax import AT_ONCE, SAFE
+from policyspace.fits.softmax import SAFE, probabilities
 from policyspace.policies.choice_linear import ChoiceLinear
 
 
@@ -148,13 +148,4 @@ def normalise(eta: np.ndarray, missing: dict[int, np.ndarray], weights: np.ndarr
     total = eta[0] + (np.exp(-top) if top is not None else 1.0) if zero else eta[0].copy()
     for odds in eta[1:]:
         total += odds
-    if weights is not None or top is not None:
-        logs = np.log(total) if top is None else np.log(total) + top
-        partition = logs.sum(axis=0) if weights is None else weights @ logs
-    else:
-        whole = len(total) // AT_ONCE * AT_ONCE
-        grouped = np.multiply.reduce(total[:whole].reshape(AT_ONCE, -1, total.shape[1]), axis=0)
-        partition = np.log(grouped).sum(axis=0) + np.log(total[whole:]).sum(axis=0)
-    np.reciprocal(total, out=total)
-    eta *= total
-    return partition
+    return probabilities(eta, total, top, weights)

@@ -54,6 +54,16 @@ def _normalise(eta: np.ndarray, total: np.ndarray, weights: np.ndarray | None) -
     np.add(eta[0], 1.0 if top is None else np.exp(-top), out=total)
     for odds in eta[1:]:
         total += odds
+    return probabilities(eta, total, top, weights)
+
+
+def probabilities(
+    odds: np.ndarray, total: np.ndarray, top: np.ndarray | None, weights: np.ndarray | None
+) -> np.ndarray:
+    """Odds [·, c, m] become probabilities in place, `total` being their sums; Σ w log-partitions [m] is returned.
+
+    `top` is what was taken off the natural parameters, if anything was.
+    """
     if weights is not None or top is not None:
         logs = np.log(total) if top is None else np.log(total) + top
         partition = logs.sum(axis=0) if weights is None else weights @ logs
@@ -62,7 +72,7 @@ def _normalise(eta: np.ndarray, total: np.ndarray, weights: np.ndarray | None) -
         grouped = np.multiply.reduce(total[:whole].reshape(AT_ONCE, -1, total.shape[1]), axis=0)
         partition = np.log(grouped).sum(axis=0) + np.log(total[whole:]).sum(axis=0)
     np.reciprocal(total, out=total)
-    eta *= total
+    odds *= total
     return partition
 
 
