@@ -18,6 +18,8 @@ COMPARED: dict[str, dict[str, Any]] = {
 """The designs compared at equal totals; the paper's objective asks for all undecided units together there."""
 ROUNDS = {"none": 0, "paper": 3}
 """Rounds after the first one at equal totals, where they are not planned from the total."""
+STILL = {"design": "none", "design_options": {}, "num_attempts": 0}
+"""No configuration."""
 DEFAULT = {"design": "d-optimal", "design_options": {}, "num_attempts": 3}
 """How this library configures where nobody says otherwise."""
 
@@ -61,11 +63,10 @@ class Configuring:
         literal = procedure == "literal"
         attempts = {"num_attempts": 1 if scale.quick else self.stated.num_attempts and self.stated.num_attempts.value}
         printed = {"design": "paper", "design_options": self.stated.objective if literal else self.paper, **attempts}
-        still = {"design": "none", "design_options": {}, "num_attempts": 0}
         settings = [
             self._shared(scale, procedure, seed) | {"part": "episodes", "num_episodes": n, **way}
             for n in (self.quick_episodes if scale.quick else self.stated.num_episodes.value)
-            for way in (still, printed if literal else DEFAULT)
+            for way in (STILL, printed if literal else DEFAULT)
             for seed in self._seeds(scale)
         ]
         story = printed | self.story | {"num_episodes": self.story_episodes, "keep_rounds": True}

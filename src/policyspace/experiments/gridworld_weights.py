@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from policyspace.experiments.configured_run import designed, error_rates, observer, printed, world_and_space
-from policyspace.experiments.configuring import DEFAULT
+from policyspace.experiments.configuring import DEFAULT, STILL
 from policyspace.experiments.configuring_gridworld import SETTINGS
 from policyspace.experiments.configuring_panels import by_episodes
 from policyspace.experiments.literal import procedures
@@ -20,7 +20,6 @@ from policyspace.worlds.confmdp import Configuration, Key
 TITLE = "Discrete grid world, weight by weight"
 RUNS = 15
 EPISODES = (10, 100, 1000)
-STILL = {"design": "none", "design_options": {}, "num_attempts": 0}
 
 
 def cells(scale: Scale) -> list[Cell]:

@@ -27,8 +27,6 @@ RUNS = 25
 
 EPISODES = (10, 30, 100, 300, 1000, 3000)
 SIGNIFICANCE = 0.01
-NUM_ATTEMPTS = 3
-"""N_conf of the grid world, of Algorithm 4."""
 GRID = LITERAL["gridworld"]
 LEARNING = GRID.learning
 """The paper's learning: weights that are learned better grow without end, and nobody imitates them."""
@@ -90,11 +88,8 @@ def _configuring(published: bool, num_episodes: int) -> dict[str, Any]:
     common = {"significance": SIGNIFICANCE, "num_episodes": num_episodes}
     if not published:
         return common | DEFAULT
-    return common | {
-        "adam": GRID.adam,
-        "design_options": GRID.objective,
-        "num_attempts": NUM_ATTEMPTS,
-    }
+    attempts = GRID.num_attempts and GRID.num_attempts.value
+    return common | {"adam": GRID.adam, "design_options": GRID.objective, "num_attempts": attempts}
 
 
 def _fits(data: Counts, masks: dict[str, np.ndarray], n: int, published: bool) -> dict[str, np.ndarray]:

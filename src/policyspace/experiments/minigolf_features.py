@@ -7,7 +7,7 @@ import polars as pl
 from scipy.stats import binomtest
 
 from policyspace.experiments.configured_run import observed_agent
-from policyspace.experiments.configuring import DEFAULT, rounds_at
+from policyspace.experiments.configuring import DEFAULT, STILL, rounds_at
 from policyspace.experiments.configuring_panels import COLOURS, LABELS, at_totals
 from policyspace.experiments.frames import groups, paired, rates, tidy
 from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
@@ -64,9 +64,8 @@ def cells(scale: Scale) -> list[Cell]:
 
 def _ways(scale: Scale, procedure: str) -> list[dict[str, Any]]:
     """No configuration, and Algorithm 4 with N_conf = 10 attempts a feature or, by ours, our default."""
-    still = {"design": "none", "design_options": {}, "num_attempts": 0}
     printed = {"design": "paper", "design_options": STATED.objective, "num_attempts": 1 if scale.quick else 10}
-    return [still, printed if procedure == "literal" else DEFAULT]
+    return [STILL, printed if procedure == "literal" else DEFAULT]
 
 
 def _cell(procedure: str, part: str, seed: int, **way: Any) -> Cell:
