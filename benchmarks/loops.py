@@ -29,11 +29,13 @@ SIGNIFICANCE = 0.1
 FIRST_SEED = 10_000
 BLOCK = 20
 """Loops between two looks at the records."""
-BRIEF = {"gridworld": 200, "continuous-gridworld": 100, "minigolf": 300}
+BRIEF = {"gridworld": 200, "continuous-gridworld": 100, "minigolf": 300, "cartpole": 100}
 """Steps of agents that hardly learn; what they do not control is exactly zero all the same."""
-SIZES = {"gridworld": (30, 100), "continuous-gridworld": (40, 130), "minigolf": (10, 30)}
+SIZES = {"gridworld": (30, 100), "continuous-gridworld": (40, 130), "minigolf": (10, 30), "cartpole": (30, 100)}
 CHEAP, EXPENSIVE = 200, 60
-"""Loops a cell: the first where one takes less than a second of one core, as in minigolf, else the second."""
+"""Loops a cell: the first where one takes about a second of one core or less, else the second."""
+LINEAR = {"minigolf": CHEAP, "cartpole": CHEAP, "gridworld": EXPENSIVE, "continuous-gridworld": EXPENSIVE}
+"""Loops a cell in each world whose policies are linear."""
 PAGE = Path("docs/designs.md")
 COLUMNS = (
     "world", "design", "episodes a round", "rounds", "agents learned", "loops", "with a false selection", "at most",
@@ -74,9 +76,9 @@ class Found(NamedTuple):
 def cells() -> list[Cell]:
     """Every world, design and size of a round, with agents that learned well and agents that hardly did."""
     usual = [
-        Cell(world, design, size, well, CHEAP if world == "minigolf" else EXPENSIVE)
-        for world in ("minigolf", "gridworld", "continuous-gridworld")
-        for well in ((True, False) if world != "minigolf" else (False,))  # where learning well takes seconds
+        Cell(world, design, size, well, num_loops)
+        for world, num_loops in LINEAR.items()
+        for well in ((True, False) if num_loops == EXPENSIVE else (False,))  # learning well takes longer than the loop
         for design in ("none", "uniform", "d-optimal", "noncentrality")
         for size in SIZES[world]
     ]
