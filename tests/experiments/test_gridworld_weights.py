@@ -6,12 +6,14 @@ from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
 
 
-def test_the_paper_is_taken_at_its_word_without_configuration_only():
+def test_both_procedures_run_with_and_without_configuration():
     found = [c.setting for c in cells(Scale())]
     ways = [(s["procedure"], s["design"]) for s in found]
     assert {w: ways.count(w) for w in set(ways)} == dict.fromkeys(
-        [("literal", "none"), ("ours", "none"), ("ours", "d-optimal")], RUNS * len(EPISODES)
+        [("literal", "none"), ("literal", "paper"), ("ours", "none"), ("ours", "d-optimal")], RUNS * len(EPISODES)
     )
+    assert {s["num_attempts"] for s in found if s["design"] == "paper"} == {3}, "N_conf of Appendix C.1"
+    assert not any(c.setting["design"] == "paper" for c in cells(Scale(quick=True)))
     assert {c.setting["procedure"] for c in cells(Scale(as_published=True))} == {"literal"}
 
 
