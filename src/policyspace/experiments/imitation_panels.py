@@ -178,14 +178,14 @@ def _method(records: list[Record]) -> str:
     gauge = "Weights are compared with the mean over the four actions removed."
     if records[0].setting["procedure"] == "literal":
         fits = "Fitted by 1000 steps of Adam at 0.03, whose early stop is a penalty of its own."
-        levels = "every round at full δ as in the paper's union"
+        rounds = "by Algorithm 4 as printed, with N_conf = 3 and every round at full δ"
     else:
         fits = (
             "Separated data have no finite maximum: all maximum-likelihood fits bear the same penalty 0.001‖θ‖², a ridge "
             "of one episode."
         )
-        levels = "δ split over the rounds"
-    return f"{fits} The space is identified with D-optimal configurations, three rounds more, {levels}. {gauge}"
+        rounds = "with D-optimal configurations, three rounds more, by the evidence of all rounds together"
+    return f"{fits} The space is identified {rounds}. {gauge}"
 
 
 def _spaces(found: pl.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
