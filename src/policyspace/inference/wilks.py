@@ -122,4 +122,4 @@ class WilksTest(SupportTest):
 
 def few_pairs(likelihood: Likelihood) -> bool:
     """Whether these are too few choices for the χ² law of λ."""
-    return likelihood.space.discrete and likelihood.total_weight < FEW * likelihood.space.num_parameters
+    return bool(likelihood.space.discrete) and likelihood.total_weight < FEW * likelihood.space.num_parameters
