@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import policyspace
 from policyspace import InputError
 from policyspace.data.mice_trials import IDLE, NUM_MICE, trials
+from policyspace.data.readers import write
 from policyspace.report.subjects_picture import draw_subjects
 
 SAID = {"episodes": "session", "features": ["contrast", "tone"], "lags": 1}
@@ -46,7 +48,33 @@ def test_conditions_with_subjects_inside():
     assert list(found.answers) and all(answer.dependence == "subjects" for answer in found.answers.values())
 
 
+def test_the_action_before_is_never_that_of_an_earlier_trial():
+    frame = trials()
+    said = {"features": ["contrast"], "episodes": "session", "lags": 1}
+    with pytest.raises(InputError, match="the action before must be of the same tone"):
+        policyspace.identify_by(frame, "tone", "choice", subjects="mouse", told=said)
+    blocks = frame.sort("mouse", "session", "tone", maintain_order=True)
+    found = policyspace.identify_by(blocks, "tone", "choice", subjects="mouse", told=said)
+    assert found.groups == ["contrast", "previous action"]
+
+
+def test_a_file_that_says_its_weights_is_weighted(tmp_path):
+    rng = np.random.default_rng(0)
+    features = np.column_stack([rng.normal(size=200), np.arange(200) % 2])
+    actions = (rng.random(200) < 1 / (1 + np.exp(-features[:, 0]))).astype(int)
+    data = policyspace.Demonstrations(features, actions, ("x", "half"), weights=rng.integers(1, 4, 200) * 1.0)
+    write(data, tmp_path / "weighted.npz")
+    found = policyspace.identify_by(tmp_path / "weighted.npz", "half", told={"features": ["x"]})
+    half = data.rows(np.flatnonzero(features[:, 1] == 0))
+    assert next(iter(found.answers.values())).num_pairs == half.weights.sum()
+
+
 def test_bad_input():
+    for role in ("features", "weights"):
+        with pytest.raises(InputError, match=f"'tone' says what is compared, found it among the {role} too"):
+            policyspace.identify_by(trials(), "tone", "choice", told={role: "tone"})
+    with pytest.raises(InputError, match="did you mean 'mouse'"):
+        policyspace.identify_by(trials(), "tone", "choice", subjects="mous")
     with pytest.raises(InputError, match="did you mean 'mouse'"):
         policyspace.identify_by(trials(), "mous", "choice")
     with pytest.raises(InputError, match="use 'holm'"):

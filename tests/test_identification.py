@@ -191,15 +191,12 @@ def test_json_holds_what_was_promised():
     assert found["settings"]["significance"] == 0.05 and found["settings"]["correction"] == "holm"
 
 
-def test_warnings_of_clipped_discrete_looking_and_few_pairs():
+def test_warnings_of_clipped_and_discrete_looking_actions():
     x, y = pairs(300)
     clipped = identify(x, np.clip(y, -1.0, 1.0), features=NAMES)
     assert sum("clipped at a bound" in w for w in clipped.warnings) == 2
     whole = identify(x, np.round(np.clip(y, -2, 2)), features=NAMES, policy="gaussian")
     assert any("use the Boltzmann policy" in w for w in whole.warnings)
-    rng = np.random.default_rng(0)
-    few = identify(rng.normal(size=(30, 3)), np.arange(30) % 3)
-    assert any("few" in w and "too liberal" in w for w in few.warnings)
 
 
 def test_rich_text_and_html_escape_names():

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST = 500
 """Subjects that are identified one by one: a column with more values is more likely something else."""
 
+BROKEN = "rows of other values between"
+"""The name of a column that is made here."""
+
 Told = dict[str, Any]
 
 
@@ -128,9 +131,11 @@ def identify_by(
     frame, roles = table_of(data) if isinstance(data, str | Path) else (DataTable.of(data).frame, None)
     if roles is not None and said["actions"] is None and said.get("formula") is None:
         known = {"actions": list(roles.action), "features": list(roles.features), "episodes": roles.episode}
+        known["weights"] = roles.weight
         said |= {word: value for word, value in known.items() if said.get(word) is None}
         subjects = roles.subject if subjects is None else subjects
     parts = _parts(frame, by)
+    _check_roles(frame, by, subjects, said)
     answers, refused = dict[str, Identification](), dict[str, str]()
     for value, part in parts.items():
         clusters = subjects if subjects not in (None, by) and part[subjects].n_unique() > 1 else None
@@ -160,6 +165,26 @@ def _parts(frame: "polars.DataFrame", by: str) -> dict[str, "polars.DataFrame"]:
     if not 2 <= len(values) <= MOST:
         raise InputError(f"2 to {MOST} values of '{by}' can be compared, found {len(values)}: choose another column.")
     return {value: frame.filter(labels == value) for value in values}
+
+
+def _check_roles(frame: "polars.DataFrame", by: str, subjects: str | None, said: Told) -> None:
+    """What is compared plays no other role, and with lags the rows of one value follow each other."""
+    for word in ("actions", "features", "weights"):
+        if by == said.get(word) or (isinstance(said.get(word), list | tuple) and by in said[word]):
+            raise InputError(f"column '{by}' says what is compared, found it among the {word} too: leave it out there.")
+    if subjects is not None:
+        DataTable(frame).only([subjects])
+    if not said.get("lags") or subjects in (None, by):
+        return
+    from polars import col
+
+    within = [name for name in dict.fromkeys((subjects, said.get("episodes"))) if name in frame.columns]
+    runs = frame.group_by(within).agg((col(by).rle_id().max() + 1 > col(by).n_unique()).alias(BROKEN))
+    if runs[BROKEN].any():
+        raise InputError(
+            f"the action before must be of the same {by}, found rows of other values between: leave the lags out, or "
+            f"make the rows of one {by} that follow each other an episode (--episodes)."
+        )
 
 
 def _tried(ask: Callable[..., Identification], *data: Any, **said: Any) -> Identification | str:

@@ -34,9 +34,19 @@ def travel(available=False):
     return table.filter((table["choice"] == "yes") | ~gone) if available else table
 
 
+def without_bus():
+    air, bus = polars.col("mode") == "air", polars.col("mode") == "bus"
+    table = travel().with_columns(income_air=polars.col("income") * air)
+    return table.filter((polars.col("choice") == "yes") | ~(bus & (polars.col("income") > 40)))
+
+
 MODELS = {
     "travel": lambda: (travel(), ["income"], ChoiceLinear(long=TRAVEL)),
     "travel available": lambda: (travel(True), ["income"], ChoiceLinear(long=TRAVEL)),
+    "travel without bus": lambda: (
+        without_bus(), None,
+        ChoiceLinear(attributes=["wait", "vcost", "travel", "gcost", "income_air"], long=TRAVEL),
+    ),
     "travel specific": lambda: (
         travel(), None, ChoiceLinear(attributes=["wait", "travel", "vcost"], specific=["vcost"], long=TRAVEL),
     ),

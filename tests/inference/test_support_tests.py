@@ -17,12 +17,13 @@ from policyspace.fits.boltzmann_fits import SPREAD
 from policyspace.identification import identify
 from policyspace.inference.base import SupportTest
 from policyspace.inference.bootstrap import Bootstrap, gamma_tail
-from policyspace.inference.choice import FEW, choose
+from policyspace.inference.choice import choose
 from policyspace.inference.glr import Test
 from policyspace.inference.mixture import Mixture, log_mixture
 from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.rules import all_supports, one_at_a_time
 from policyspace.inference.universal import Universal, halves
+from policyspace.inference.wilks import FEW
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.network import GaussianNetwork
 
@@ -397,3 +398,26 @@ def test_the_same_seed_gives_the_same_answer():
 
 def _some(data, rows):
     return Demonstrations(data.features[rows], data.actions[rows], data.names, data.action_names)
+
+
+def test_few_choices_have_no_promise_by_the_law_that_is_too_liberal_for_them():
+    data = choices(FEW * 4)
+    answers = {n: identify(data.rows(np.arange(n)), test="wilks") for n in (FEW * 4 - 1, FEW * 4)}
+    few, enough = answers.values()
+    assert few.promise is None and "39 pairs are few for 4 parameters" in str(few) and enough.promise
+    counted = replace(data.rows(np.arange(FEW * 4 - 1)), weights=np.full(FEW * 4 - 1, 2.0))
+    assert identify(counted, test="wilks").promise  # counts are pairs
+    penalised = identify(data.rows(np.arange(FEW * 4 - 1)), test="auto")
+    assert penalised.test == "firth" and penalised.promise and penalised.warnings == []
+
+
+@pytest.mark.slow
+def test_on_few_choices_the_penalised_ratio_keeps_the_level_and_the_plain_one_does_not():
+    wrong = dict.fromkeys(("wilks", "firth"), 0)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        told = {"names": list("abcd"), "policy": "boltzmann"}
+        features, actions = rng.normal(size=(18, 4)), (rng.random(18) < 0.5).astype(int)
+        for test in wrong:
+            wrong[test] += bool(identify(features, actions, test=test, **told).core)
+    assert stats.binom.sf(wrong["firth"] - 1, 200, 0.05) > 1e-3 > stats.binom.sf(wrong["wilks"] - 1, 200, 0.05)

@@ -260,11 +260,6 @@ def _warnings(
         warnings.append("the full fit did not converge: read the numbers with care.")
     if not data.discrete and space.num_parameters:
         warnings.extend(_piled_up(data))
-    if data.discrete and likelihood.total_weight < 5 * space.num_parameters:
-        warnings.append(
-            f"{likelihood.total_weight:g} pairs for {space.num_parameters} parameters are few: the χ² law of λ is too "
-            "liberal here, p-values are somewhat too small."
-        )
     return warnings
 
 

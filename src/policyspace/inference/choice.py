@@ -19,7 +19,7 @@ from policyspace.inference.mixture import Mixture
 from policyspace.inference.model_check import ModelCheck
 from policyspace.inference.robust import RobustWald
 from policyspace.inference.universal import Universal
-from policyspace.inference.wilks import WilksTest
+from policyspace.inference.wilks import WilksTest, few_pairs
 
 TestName = Literal["auto", "wilks", "firth", "lean", "robust", "bootstrap", "universal", "eprocess", "mixture"]
 
@@ -52,9 +52,6 @@ TESTS: dict[str, Callable[[Any, Demonstrations, Settings], SupportTest]] = {
 
 IN_PASSES = ("wilks", "lean", "robust", "mixture")
 """The tests of logs that are not in memory: by sums over all rows, lean and robust on a sample."""
-
-FEW = 10
-"""Pairs a parameter below which the χ² law is too liberal for discrete actions."""
 
 
 def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Callable[[], ModelCheck]) -> tuple[str, str]:
@@ -98,11 +95,10 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
     ):
         what = "rows have sampling weights" if data.sampling_weights else "rows of one subject belong together"
         return "robust", f"{what}, for which its variance makes up"
-    few = likelihood.total_weight < FEW * likelihood.space.num_parameters
     if data.discrete and likelihood.identifiable and likelihood.design is not None and data.whole is None:
         if likelihood.full.separated:
             return "firth", "the agent is so regular that no finite parameter is most likely (separation)"
-        if few:
+        if few_pairs(likelihood):
             return (
                 "firth",
                 f"{likelihood.total_weight:g} pairs are few for {likelihood.space.num_parameters} parameters",

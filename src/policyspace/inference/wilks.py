@@ -18,13 +18,16 @@ from policyspace.policies.groups import Support
 QUIET = 0.1
 """Restart noise must stay below this share of the critical value for a χ² verdict to mean anything."""
 
+FEW = 10
+"""Pairs a parameter below which the χ² law is too liberal for discrete actions; Firth's penalty makes up for it."""
+
 
 @final
 class WilksTest(SupportTest):
     """λ_I falls as supports grow, and its law under H_I is that of the likelihood (Theorem 2.1)."""
 
     statistic_name = "λ"
-    assumes = (*SupportTest.assumes, "finite fit")  # which separated data do not have
+    assumes = (*SupportTest.assumes, "finite fit", "enough pairs")
     batch = 64
     effort = 128
 
@@ -97,12 +100,17 @@ class WilksTest(SupportTest):
         )
 
     def own_assumptions(self) -> list[Assumption]:
-        """Firth's penalty makes every fit finite."""
+        """Firth's penalty makes every fit finite, and its λ has the χ² law on few pairs too."""
         separated = self.likelihood.full.separated and not self.likelihood.penalised
         words = "the most likely parameters are finite"
         if separated:
             words = "the data are separated, where λ has no χ² law: --test firth keeps its level"
-        return [Assumption("finite fit", not separated, None, words)]
+        found = [Assumption("finite fit", not separated, None, words)]
+        if few_pairs(self.likelihood) and not self.likelihood.penalised:
+            pairs = f"{self.likelihood.total_weight:g} pairs are few for {self.space.num_parameters} parameters"
+            words = f"{pairs}, where the χ² law of λ is too liberal: --test firth keeps its level"
+            found.append(Assumption("enough pairs", False, None, words))
+        return found
 
     def note(self) -> str:
         """Which ratio, which law."""
@@ -110,3 +118,8 @@ class WilksTest(SupportTest):
         if self.likelihood.penalised:
             return f"likelihood ratio with Firth's penalty against {law}"
         return f"likelihood ratio against {law}"
+
+
+def few_pairs(likelihood: Likelihood) -> bool:
+    """Whether these are too few choices for the χ² law of λ."""
+    return bool(likelihood.space.discrete) and likelihood.total_weight < FEW * likelihood.space.num_parameters

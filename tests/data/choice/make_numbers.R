@@ -24,6 +24,8 @@ constants <- c("air", "bus", "car")
 income <- paste0("income_", constants)
 # No car for the poorer travellers, and no plane for those to whom it takes more than two hours, unless they took it.
 possible <- travel$chosen == 1 | !((travel$car == 1 & travel$income < 20) | (travel$air == 1 & travel$travel > 120))
+# No bus for those with an income above 40, unless they took it.
+with_bus <- travel$chosen == 1 | !(travel$bus == 1 & travel$income > 40)
 
 metro <- read.csv(gzfile("swissmetro.csv.gz"))
 modes <- c("car", "metro", "train")
@@ -39,6 +41,7 @@ shared <- list(wait = "wait", vcost = "vcost", travel = "travel", gcost = "gcost
 writeLines(c("{", paste(c(
   numbers("travel", constants, c(list(income = income), shared), travel),
   numbers("travel available", constants, c(list(income = income), shared), travel[possible, ]),
+  numbers("travel without bus", constants, c(list(income_air = "income_air"), shared), travel[with_bus, ]),
   numbers("travel specific", constants, c(list(vcost = paste0("vcost_", modes <- c("air", "bus", "car", "train"))),
                                           shared[c("wait", "travel")]), travel),
   numbers("travel without names", character(0), shared, travel),
