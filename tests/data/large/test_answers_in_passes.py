@@ -347,6 +347,20 @@ def test_what_reads_no_passes_says_so(tmp_path, in_passes):
         policyspace.theory.assess(path, "amount", features=INPUTS, covariance=[[1.0]])
 
 
+class Counted:
+    """How many rows a pass sees."""
+
+    def __call__(self, block):
+        return (len(block),)
+
+
+def test_rows_without_an_episode_are_dropped_from_every_pass(tmp_path):
+    run = [None if i % 7 == 0 else i // 40 for i in range(NUM)]
+    table = TABLE.set_column(TABLE.column_names.index("run"), "run", pa.array(run))
+    log = open_log(data_set(files_of(parquet(tmp_path, table))), Columns("amount", ["x0"], "run", missing="drop"))
+    assert log.whole.rows.total(Counted()) == (log.whole.num_rows,) == (NUM - -(-NUM // 7),)
+
+
 def test_separated_data_are_said_to_be(tmp_path, in_passes):
     table = rows(8)
     table["label"] = np.where(table["x0"] > 0, "go", "stay")
