@@ -33,6 +33,8 @@ class Block:
     features: np.ndarray  # [c, q], float64, in any order of memory
     actions: np.ndarray  # codes of labels [c], weights of labels where rows are merged [c, k+1], or numbers [c, k]
     weights: np.ndarray | None = None  # [c]
+    start: int = 0  # the place of the first row; those of different files are far apart
+    owners: np.ndarray | None = None  # a number for the subject or episode of each row [c], where they are asked for
 
     def __len__(self) -> int:
         return len(self.features)

@@ -76,7 +76,7 @@ def _of_passes(data: Demonstrations, decider: SupportTest) -> dict[str, Any]:
     sample = f"a sample of {data.num_pairs} of {data.num_logged} rows"
     passes = data.whole.rows.passes
     words = f"Read in {passes} pass{'es' * (passes > 1)} over {data.num_logged} rows; "
-    if decider.name in ("lean", "robust"):
+    if decider.sampled:
         return {
             "reading": f"{words}the test and the model check looked at {sample}.",
             "test_note": f"{decider.note()}; it looked at {sample}",

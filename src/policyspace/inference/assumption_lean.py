@@ -1,7 +1,7 @@
 """The assumption-lean test of supports: does the agent use a feature, whatever its policy looks like?"""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import final
 
 import numpy as np
@@ -12,6 +12,8 @@ from policyspace.errors import InputError
 from policyspace.inference.base import SupportTest, e_value
 from policyspace.inference.glr import Test
 from policyspace.inference.lean import LeanResult, LeanTest
+from policyspace.inference.lean.all_rows import InPasses
+from policyspace.inference.lean.scores import BATCH
 from policyspace.policies.base import PolicySpace
 from policyspace.policies.groups import Support
 
@@ -48,10 +50,11 @@ class AssumptionLean(SupportTest):
                 "the test 'lean' asks whether a column is used in any form, found several terms of one column: "
                 "leave the formula out, or use another test."
             )
-        self.space = space
+        self.space, self._data = space, data
         self._numbers = [number for number, inside in columns.items() if inside]
         self._index = {number: position for position, number in enumerate(self._numbers)}
-        self.core = LeanTest(
+        self._core = partial(
+            LeanTest,
             data.features,
             data.actions,
             [columns[number] for number in self._numbers],
@@ -64,6 +67,24 @@ class AssumptionLean(SupportTest):
             significance=level,
             seed=seed,
         )
+        if data.whole is not None:
+            self.batch = BATCH // 2
+        self._num_supports = 0
+
+    def prepare(self, groups: Sequence[int]) -> None:
+        """How many supports there are to test says whether all rows of a log in files can be looked at."""
+        self._num_supports = 2 ** len(groups) if len(groups) <= self.most_searched else 4 * len(groups)
+
+    @cached_property
+    def core(self) -> LeanTest:
+        """The test itself."""
+        data = self._data
+        return self._core(whole=None if data.whole is None else InPasses(data.whole, data, self._num_supports))
+
+    @property
+    def sampled(self) -> bool:  # type: ignore[override]
+        """Where there would be too much work, or the sample does not show what to look for."""
+        return bool(self.core.sampled)
 
     def test_many(self, supports: Sequence[Support]) -> list[Test]:
         """For one group left out its own test, for several that of all together with each of theirs."""
@@ -119,9 +140,14 @@ class AssumptionLean(SupportTest):
             units = next(iter(by_unit))
         few = "; few rows against inputs: the regressions stay simple" if family.limited else ""
         regressions = f"regressions are {family.name} ({family.basis.width} columns), chosen by cross-validation"
-        return f"assumption-lean test, no policy model; {regressions}{few}" + (
+        said = f"assumption-lean test, no policy model; {regressions}{few}" + (
             f"; its units are {units}" if units else ""
         )
+        if self.sampled:
+            return f"{said}; {self.core.sampled}"
+        data = self._data
+        chosen = f"by a sample of {data.num_pairs} of which regressions and units were chosen"
+        return f"{said}; it looked at all {data.num_logged} rows, {chosen}" if data.whole is not None else said
 
 
 def _as_test(support: Support, result: LeanResult, p_value: float) -> Test:

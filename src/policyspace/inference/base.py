@@ -52,6 +52,7 @@ class SupportTest(ABC):
     most_searched = 12  # groups whose supports are searched exhaustively
     batch = 1  # supports that are tried together on either side of the critical value
     effort = 0  # tests that may be spent on nothing but sharper adjusted p-values
+    sampled = False  # whether it looks at a sample only, where a log is read in passes
 
     @abstractmethod
     def test_many(self, supports: Sequence[Support]) -> list[Test]:

@@ -113,7 +113,7 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
     others = np.delete(np.arange(data.num_pairs), rows) if data.whole is not None else rows[:0]
     if not found.broken(NAMES) or len(others) < len(rows):
         return found
-    # A test without assumptions would decide by the sample alone, so a first alarm is confirmed by rows that are new.
+    # A false alarm costs power, and of a large log there are rows that are new: they confirm a first alarm.
     again = _looked_at(likelihood, data, others)
     both = [two if one.held is False else one for one, two in zip(found.assumptions, again.assumptions, strict=True)]
     return ModelCheck(both, found.fed_back & again.fed_back)

@@ -32,6 +32,7 @@ class RobustWald(SupportTest):
     statistic_name = "W"
     monotone = False  # larger hypotheses have more degrees of freedom
     assumes = ("form", "no feedback", "independent clusters")
+    sampled = True
 
     def __init__(self, likelihood: Likelihood, data: Demonstrations) -> None:
         if likelihood.full.separated and not likelihood.penalised:

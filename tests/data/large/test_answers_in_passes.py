@@ -232,7 +232,7 @@ def test_the_same_bits_for_any_number_of_threads(tmp_path):
             np.testing.assert_array_equal(log.features, logs[0].features)
 
 
-def test_the_check_and_the_lean_test_look_at_a_sample_and_say_so(tmp_path, in_passes, monkeypatch):
+def test_what_looks_at_all_rows_and_what_at_a_sample_is_said(tmp_path, in_passes, monkeypatch):
     from policyspace.data.large import samples, scan
 
     for module in (samples, scan):
@@ -240,9 +240,16 @@ def test_the_check_and_the_lean_test_look_at_a_sample_and_say_so(tmp_path, in_pa
     bent = rows(6)
     bent["amount"] = bent["x0"] ** 2 + bent["amount"]
     path = parquet(tmp_path, pa.table(bent))
+    found = identify(path, "amount", features=INPUTS)
+    assert found.test == "lean"
+    assert found.core == ["x0", "x2"]
+    assert "it looked at all 24000 rows, by a sample of 6000 of which" in str(found)
+    assert "sample" not in found.promise
+    monkeypatch.setenv("POLICYSPACE_MAX_PRODUCTS", "1000")
     answer = identify(path, "amount", features=INPUTS)
     assert answer.test == "lean"
-    assert answer.core == ["x0"]
+    assert answer.core == ["x0"]  # the use of x2 is too small for the sample
+    assert "more than POLICYSPACE_MAX_PRODUCTS" in answer.settings["test_note"]
     sample = "a sample of 6000 of 24000 rows"
     for words in (answer.settings["reading"], answer.settings["test_note"], answer.promise, str(answer)):
         assert sample in words
@@ -283,7 +290,7 @@ def test_rows_of_every_action_weigh_what_there_is(tmp_path, monkeypatch):
     np.testing.assert_allclose(np.bincount(strata.actions, strata.weights), counts)
 
 
-def test_robust_subjects_and_any_policy_take_the_sample(tmp_path, in_passes):
+def test_robust_takes_the_sample_and_any_policy_is_tested(tmp_path, in_passes):
     path = parquet(tmp_path)
     robust = identify(path, "amount", features=INPUTS, subjects="run", test="robust")
     expected = identify(TABLE, "amount", features=INPUTS, subjects="run", test="robust")
@@ -338,6 +345,20 @@ def test_what_reads_no_passes_says_so(tmp_path, in_passes):
         policyspace.data.sources.demonstrations_of(path, "amount", INPUTS)
     with pytest.raises(InputError, match="the paper's bounds need all rows in memory, found 24000"):
         policyspace.theory.assess(path, "amount", features=INPUTS, covariance=[[1.0]])
+
+
+class Counted:
+    """How many rows a pass sees."""
+
+    def __call__(self, block):
+        return (len(block),)
+
+
+def test_rows_without_an_episode_are_dropped_from_every_pass(tmp_path):
+    run = [None if i % 7 == 0 else i // 40 for i in range(NUM)]
+    table = TABLE.set_column(TABLE.column_names.index("run"), "run", pa.array(run))
+    log = open_log(data_set(files_of(parquet(tmp_path, table))), Columns("amount", ["x0"], "run", missing="drop"))
+    assert log.whole.rows.total(Counted()) == (log.whole.num_rows,) == (NUM - -(-NUM // 7),)
 
 
 def test_separated_data_are_said_to_be(tmp_path, in_passes):

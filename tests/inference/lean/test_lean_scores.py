@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from policyspace.inference.lean.all_rows import InMemory
 from policyspace.inference.lean.bases import Basis, Linear, Products
+from policyspace.inference.lean.clusters import Listed
 from policyspace.inference.lean.leverage import shrink_factor
-from policyspace.inference.lean.moments import moments
 from policyspace.inference.lean.rows import Rows, checked_rows
-from policyspace.inference.lean.scores import FREQUENCIES, Scorer, add_by_cluster
+from policyspace.inference.lean.scores import Scorer
+from policyspace.inference.lean.sums import FREQUENCIES, add_by_cluster
 
 
 def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> Rows:
@@ -20,7 +22,7 @@ def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> Rows:
 
 def scorer_of(rows: Rows, squares: bool = False) -> Scorer:
     basis = Basis((Linear.of(4), Products.of(rows, 2, squares=True)) if squares else (Linear.of(4),))
-    return Scorer(rows, basis, moments(basis, rows)[0])
+    return Scorer(rows, basis, InMemory(rows))
 
 
 def residual(table: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -32,7 +34,7 @@ def test_linear_use_is_the_generalised_covariance_measure():
     rows = some_rows(400)
     scorer = scorer_of(rows)
     plan = scorer.plan([1, 2, 3], [0])
-    (found,) = scorer.cluster_scores([plan], [np.arange(400)])
+    (found,) = scorer.cluster_scores([plan], [Listed(np.arange(400))])
     table = np.column_stack([np.ones(400), rows.inputs[:, 1:]])
     product = residual(table, rows.actions[:, 0]) * residual(table, rows.inputs[:, 0])
     expected = product.sum() / np.sqrt(np.sum(product**2) - product.sum() ** 2 / 400)
@@ -46,7 +48,7 @@ def test_every_entry_against_regressions_of_the_whole_table():
     scorer = scorer_of(rows, squares=True)
     plan = scorer.plan([2, 3], [0, 1])
     codes = rows.episode
-    (found,) = scorer.cluster_scores([plan], [codes])
+    (found,) = scorer.cluster_scores([plan], [Listed(codes)])
     table = scorer.basis.columns(rows.inputs)[:, scorer.basis.within([2, 3])]
 
     def unit(columns: np.ndarray) -> np.ndarray:
@@ -70,21 +72,21 @@ def test_many_supports_in_one_pass_are_each_as_if_alone():
     rows = some_rows(300)
     scorer = scorer_of(rows)
     plans = [scorer.plan([i for i in range(4) if i != j], [j]) for j in range(4)]
-    together = scorer.cluster_scores(plans, [rows.episode] * 4)
+    together = scorer.cluster_scores(plans, [Listed(rows.episode)] * 4)
     for plan, scores in zip(plans, together, strict=True):
-        assert np.allclose(scores.sums, scorer.cluster_scores([plan], [rows.episode])[0].sums)
+        assert np.allclose(scores.sums, scorer.cluster_scores([plan], [Listed(rows.episode)])[0].sums)
 
 
 def test_an_input_that_the_others_determine_is_not_scored():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((500, 3))
     rows = checked_rows(np.column_stack([x, x[:, 0] ** 2]), x[:, 0] + rng.standard_normal(500))
-    assert scorer_of(rows, squares=True).plan([0, 1, 2], [3]).tested.tolist() == []
-    assert scorer_of(rows, squares=False).plan([0, 1, 2], [3]).tested.tolist() == [3]
+    assert scorer_of(rows, squares=True).plan([0, 1, 2], [3]).look.tested.tolist() == []
+    assert scorer_of(rows, squares=False).plan([0, 1, 2], [3]).look.tested.tolist() == [3]
 
 
 def test_sums_by_cluster():
-    codes = np.array([0, 0, 2, 2, 2, 3])
+    codes = np.array([0, 0, 2, 2, 0, 3])
     values = np.arange(12.0).reshape(6, 2)
     total = np.ones((4, 2))
     add_by_cluster(total, codes, values)
@@ -107,4 +109,4 @@ def test_leverage_is_that_of_bell_and_mccaffrey():
         adjusted = vectors @ np.diag(values**-0.5) @ vectors.T @ left_action[inside]
         raw += (left_input[inside] @ left_action[inside]) ** 2
         corrected += (left_input[inside] @ adjusted) ** 2
-    assert shrink_factor(scorer, plan, rows.episode) == pytest.approx(np.sqrt(raw / corrected), rel=1e-6)
+    assert shrink_factor(scorer, plan, rows.episode, 10) == pytest.approx(np.sqrt(raw / corrected), rel=1e-6)

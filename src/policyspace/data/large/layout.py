@@ -1,7 +1,7 @@
 """What is made of the columns of a log: numbers as they are, categories one-hot, labels as codes; complete rows only."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,11 @@ class Layout:
     def all_columns(self) -> list[str]:
         """Those that say which rows belong together, too."""
         return [*self.columns, *(name for name in (self.episodes, self.subjects) if name is not None)]
+
+    @property
+    def owners(self) -> str | None:
+        """The column that says whose rows belong together."""
+        return self.subjects or self.episodes
 
     @property
     def coded(self) -> frozenset[str]:
@@ -144,11 +149,14 @@ class Taken:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def blocks(self, size: int) -> Iterator[Block]:
-        """The rows as numbers, at most so many at a time."""
+    def blocks(self, size: int, place: int = 0, owned: bool = False) -> Iterator[Block]:
+        """The rows as numbers, at most so many at a time; `place` is that of the first of them."""
         places = {name: self._places(name) for name in self.layout.coded if name in self.layout.vocabulary}
+        owners = column_numbers(self.table.column(self.layout.owners)) if owned and self.layout.owners else None
         for start in range(0, len(self), size):
-            yield self._block(slice(start, min(start + size, len(self))), places)
+            rows = slice(start, min(start + size, len(self)))
+            own = None if owners is None else owners[rows]
+            yield replace(self._block(rows, places), start=place + start, owners=own)
 
     def _block(self, rows: slice, places: Mapping[str, tuple[np.ndarray, int]]) -> Block:
         layout, length = self.layout, rows.stop - rows.start

@@ -23,6 +23,9 @@ from policyspace.errors import InputError
 SEED = 0
 """Of the samples."""
 
+FILE_APART = 40
+"""Bits between the places of rows of different files."""
+
 
 @dataclass
 class PartRows(Rows):
@@ -39,11 +42,13 @@ class PartRows(Rows):
         """Whether they have weights."""
         return self.layout.weights is not None
 
-    def total(self, function: Callable[[Block], tuple[Any, ...]], size: int = LONGEST) -> tuple[Any, ...]:
-        """Σ function(block), with the same bits for any number of threads or machines."""
+    def total(
+        self, function: Callable[[Block], tuple[Any, ...]], size: int = LONGEST, owned: bool = False
+    ) -> tuple[Any, ...]:
+        """Σ function(block), with the same bits for any number of threads or machines; `owned` blocks know their owners."""
         self.passes += 1
         what = f"pass {self.passes} over {self.num_rows} rows"
-        return self.backend.reduce(SumOfPart(self.layout, function, size), self.parts, added, what)
+        return self.backend.reduce(SumOfPart(self.layout, function, size, owned), self.parts, added, what)
 
 
 @dataclass(frozen=True)
@@ -53,12 +58,15 @@ class SumOfPart:
     layout: Layout
     function: Callable[[Block], tuple[Any, ...]]
     size: int
+    owned: bool = False
 
     def __call__(self, part: Part) -> tuple[Any, ...]:
         """The sum over its blocks."""
         total: tuple[Any, ...] = ()
-        for _, taken in self.layout.tables(part, self.layout.columns):
-            for block in taken.blocks(self.size):
+        layout, place = self.layout, part.file_number << FILE_APART
+        every = self.owned or layout.missing == "drop"  # rows without an owner were dropped, too
+        for start, taken in layout.tables(part, layout.all_columns if every else layout.columns):
+            for block in taken.blocks(self.size, place + start, self.owned):
                 total = added(total, self.function(block))
         return total
 
@@ -79,6 +87,7 @@ class LargeLog:
     num_episodes: int | None
     moments: Moments | None
     far: Far | None
+    owners: np.ndarray | None = None  # a number for each subject, or else each episode, in order
     stretched: bool = True  # whether the sample is of whole stretches, rather than of every action
 
     @property
@@ -144,6 +153,7 @@ def _sample(reading: Reading, facts: Facts, named: Named, workers: Backend, also
         None if layout.episodes is None else len(facts.clusters[layout.episodes]),
         facts.sums[0] if facts.sums else None,
         Far(also.far, facts.sums[1]) if facts.sums and isinstance(also, MomentsAndFar) else None,
+        None if layout.owners is None else facts.clusters[layout.owners],
     )  # fmt: skip
     stretches = facts.stretches.table
     if not named.chooses(stretches):

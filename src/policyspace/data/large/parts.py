@@ -39,6 +39,7 @@ class Part:
     types: "tuple[tuple[str, pyarrow.DataType], ...]" = ()  # of the columns of a text file
     skip: int = 0  # bytes before the rows of a text file
     keys: tuple[tuple[str, int | str | None], ...] = ()  # columns that folders say
+    file_number: int = 0
 
     def tables(self, columns: Sequence[str]) -> "Iterator[tuple[int, pyarrow.Table]]":
         """These columns in pieces that fit in memory, each with the place of its first row in the file."""
@@ -139,13 +140,14 @@ def data_set(files: Sequence[DataFile]) -> DataSet:
     parts: list[Part] = []
     first: Opened | None = None
     num_rows, num_bytes = 0, 0
-    for file, own in zip(files, keys, strict=True):
+    for place, (file, own) in enumerate(zip(files, keys, strict=True)):
         with located(file.path), translated(f"a readable {file.suffix} file"):
             opened = _opened(file, first)
             check_limit("MAX_COLUMNS", len(opened.schema), "the columns of a table")
             first = first or opened
             _check_schema(opened.schema, first.schema, files[0].path)
-        parts += [replace(part, number=len(parts) + i, keys=own) for i, part in enumerate(_parts(file, opened))]
+        found = enumerate(_parts(file, opened), len(parts))
+        parts += [replace(part, number=number, keys=own, file_number=place) for number, part in found]
         num_rows += sum(opened.rows)
         packed = 5 if file.suffix.endswith(".gz") else 1
         num_bytes += 8 * sum(opened.rows) * len(opened.schema) if opened.rows else file.size * packed

@@ -156,7 +156,7 @@ class Scan:
         """Whole subjects or episodes where they are named, else neighbouring rows."""
         layout = self.layout
         if clusters:
-            numbers = scattered(clusters[layout.subjects or layout.episodes or ""], self.seed)
+            numbers = scattered(clusters[layout.owners or ""], self.seed)
             below = 2**64 if before is None else before.stretches.below
             return Stretches.of(taken.table, numbers, MOST_STRETCHED, min(below, self.bounds.stretches))
         own = np.arange(-(-len(taken) // STRETCH), dtype=np.uint64) + np.uint64(start // STRETCH)

@@ -6,10 +6,12 @@ from typing import Literal
 
 import numpy as np
 
+from policyspace.data.blocks import Block
 from policyspace.errors import InputError
-from policyspace.inference.lean.moments import Projector, chunks
-from policyspace.inference.lean.rows import Rows, sample_of_episodes
+from policyspace.inference.lean.moments import Projector
+from policyspace.inference.lean.rows import sample_of_episodes
 from policyspace.inference.lean.scores import Plan, Scorer
+from policyspace.inference.lean.sums import chunks
 from policyspace.inference.lean.units import Unit, UnitChoice, autocorrelations, choose_unit, ladder
 
 Unitwise = Literal["auto", "rows", "episodes"]
@@ -78,9 +80,9 @@ def unit_choices(
     if diagnosis.greedy and dependence == "auto":
         return {group: UnitChoice(None, diagnosis.sentence()) for group in plans}, diagnosis
     if dependence != "auto":
-        forced = _forced(rows, dependence, fewest)
+        forced = _forced(scorer, dependence, fewest)
         return dict.fromkeys(plans, forced), diagnosis
-    units = ladder(rows, fewest)
+    units = ladder(rows, fewest, scorer.source.num_rows, scorer.source.num_owners)
     if rows.subject is not None:
         choice = UnitChoice(units[0], "subjects were named") if units else _too_few("subjects", fewest)
         return dict.fromkeys(plans, choice), diagnosis
@@ -92,12 +94,13 @@ def unit_choices(
     return {group: choose_unit(units, series[group], residuals, rows, used) for group in plans}, diagnosis
 
 
-def _forced(rows: Rows, dependence: Unitwise, fewest: int) -> UnitChoice:
+def _forced(scorer: Scorer, dependence: Unitwise, fewest: int) -> UnitChoice:
+    rows, source = scorer.rows, scorer.source
     if dependence == "rows":
-        return UnitChoice(Unit("rows", 1, np.arange(rows.num)), "asked for")
+        return UnitChoice(Unit("rows", 1, np.arange(rows.num), source.num_rows), "asked for")
     codes = rows.episode if rows.subject is None else rows.subject
     name = "episodes" if rows.subject is None else "subjects"
-    unit = Unit(name, max(2.0, rows.num / (codes[-1] + 1)), codes)
+    unit = Unit(name, max(2.0, source.num_rows / source.num_owners), codes, source.num_owners)
     return UnitChoice(unit, "asked for") if unit.num >= fewest else _too_few(name, fewest)
 
 
@@ -109,19 +112,19 @@ def _left(scorer: Scorer, plans: dict[int, Plan], used: np.ndarray) -> tuple[dic
     """What is left of each group given the others, and of the actions given everything, at the rows looked at."""
     num_actions = scorer.cross.shape[1]
     everything = Projector(scorer.gram, np.ones(scorer.basis.width, bool)).coefficients(scorer.cross)
-    slopes = np.hstack([everything] + [plan.slopes[:, num_actions:] for plan in plans.values()])
-    columns = np.concatenate([plan.tested for plan in plans.values()])
-    spread = np.concatenate([plan.spread[num_actions:] for plan in plans.values()])
+    looks = [plan.look for plan in plans.values()]
+    slopes = np.hstack([everything] + [look.slopes[:, num_actions:] for look in looks])
+    columns = np.concatenate([look.tested for look in looks])
+    spread = np.concatenate([look.spread[num_actions:] for look in looks])
     left = np.empty((len(used), slopes.shape[1]))
-    for part in chunks(len(used)):
-        z = scorer.rows.inputs[used[part]]
-        seen = np.hstack([scorer.rows.actions[used[part]], z[:, columns]])
-        left[part] = seen - scorer.basis.columns(z) @ slopes
+    for part, rows in chunks(Block(scorer.rows.inputs[used], scorer.rows.actions[used])):
+        seen = np.hstack([rows.actions, rows.features[:, columns]])
+        left[part] = seen - scorer.basis.columns(rows.features) @ slopes
     left[:, num_actions:] /= spread
     tested, at = {}, num_actions
-    for group, plan in plans.items():
-        tested[group] = left[:, at : at + len(plan.tested)]
-        at += len(plan.tested)
+    for group, look in zip(plans, looks, strict=True):
+        tested[group] = left[:, at : at + len(look.tested)]
+        at += len(look.tested)
     return tested, left[:, :num_actions]
 
 

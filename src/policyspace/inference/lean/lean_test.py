@@ -1,20 +1,22 @@
 """Does the agent use these inputs? Answered by regressions of actions and inputs on the rest, without a policy model."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from policyspace.data.large.samples import STRETCH
 from policyspace.errors import InputError
+from policyspace.inference.lean.all_rows import InMemory, InPasses
+from policyspace.inference.lean.clusters import Clusters
 from policyspace.inference.lean.dependence import Unitwise, unit_choices
 from policyspace.inference.lean.effects import effect_of
 from policyspace.inference.lean.evidence import flip_p_value, log_evidence, united
 from policyspace.inference.lean.leverage import shrink_factor
-from policyspace.inference.lean.moments import moments
 from policyspace.inference.lean.nuisance import choose_family
 from policyspace.inference.lean.rows import checked_rows
 from policyspace.inference.lean.scores import ClusterScores, Plan, Scorer
-from policyspace.inference.lean.units import UnitChoice, fewest_clusters, merged
+from policyspace.inference.lean.units import Unit, UnitChoice, fewest_clusters, merged
 from policyspace.progress import counted
 
 Support = frozenset[int]
@@ -61,26 +63,35 @@ class LeanTest:
         always: Iterable[int] = (),
         dependence: Unitwise = "auto",
         significance: float = 0.05,
-        num_hypotheses: int | None = None,
         seed: int = 0,
+        whole: InPasses | None = None,
     ) -> None:
         """`groups` of columns; those `always` used (by number) are kept in every support.
 
-        `significance` and `num_hypotheses` (all tested groups unless told) say how small p-values must be able to be.
+        `significance` says how small p-values must be able to be. Of a log that is read in passes these rows are a sample,
+        by which regressions and units are chosen; all sums are over the `whole`.
         """
         if not 0 < significance < 1:
             raise InputError(f"the significance must lie between 0 and 1, and is {significance}.")
-        self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights)
+        standard = None if whole is None else whole.standard
+        self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights, standard)
+        if whole is not None and episodes is None and subjects is None:
+            self.rows = replace(self.rows, episode=np.arange(self.rows.num) // STRETCH)
         self.groups = [tuple(group) for group in groups]
         if sorted(i for group in self.groups for i in group) != list(range(self.rows.inputs.shape[1])):
             raise InputError("every column of the features must be in exactly one group: check the groups' columns.")
         self.always = frozenset(always)
         self._check_groups(self.always)
         self.tested = [group for group in range(len(self.groups)) if group not in self.always]
-        hypotheses = max(num_hypotheses or len(self.tested), 1)
+        hypotheses = max(len(self.tested), 1)
         self._most_flips, self._seed = int(max(999, np.ceil(8 * hypotheses / significance) - 1)), seed
         self.family = choose_family(self.rows, self.groups, seed)
-        self._scorer = Scorer(self.rows, self.family.basis, moments(self.family.basis, self.rows)[0])
+        tested = [self.groups[group] for group in self.tested]
+        self.sampled = "" if whole is None else whole.why_not(self.rows, self.family.basis.width, tested)
+        """Why only the rows at hand are looked at, where there are others."""
+        source = InMemory(self.rows) if whole is None or self.sampled else whole
+        self._scorer = Scorer(self.rows, self.family.basis, source)
+        self._clusters: dict[str, Clusters] = {}
         self._plans: dict[Support, Plan] = {}
         self._known: dict[Support, LeanResult] = {}
         plans = {group: self._plan(self._all_but(group)) for group in self.tested}
@@ -101,18 +112,18 @@ class LeanTest:
         full = [support | self.always for support in supports]
         self._check_groups(frozenset().union(*full))
         new = [support for support in dict.fromkeys(full) if support not in self._known]
-        scored: list[tuple[Support, Plan, UnitChoice, np.ndarray]] = []
+        scored: list[tuple[Support, Plan, Unit, UnitChoice]] = []
         for support in counted(new, "preparing tests"):
             plan, choice = self._plan(support), self._unit(support)
-            if len(plan.tested) == 0:
+            if len(plan.look.tested) == 0:
                 self._known[support] = self._nothing(support, "the kept inputs determine the tested ones", True)
             elif choice.unit is None:
                 self._known[support] = self._nothing(support, choice.reason, False)
             else:
-                scored.append((support, plan, choice, merged(choice.unit)))
-        sums = self._scorer.cluster_scores([plan for _, plan, _, _ in scored], [codes for _, _, _, codes in scored])
-        for (support, plan, choice, codes), clusters in zip(scored, sums, strict=True):
-            self._known[support] = self._judge(support, plan, choice, codes, clusters)
+                scored.append((support, plan, choice.unit, choice))
+        plans, clusters = [one[1] for one in scored], [self._clusters_of(one[2]) for one in scored]
+        for one, sums in zip(scored, self._scorer.cluster_scores(plans, clusters), strict=True):
+            self._known[one[0]] = self._judge(*one, sums)
         return [self._known[support] for support in full]
 
     def local_p_values(self, supports: Sequence[Support]) -> list[float]:
@@ -163,18 +174,22 @@ class LeanTest:
             return UnitChoice(None, "nothing is tested")
         return max(choices, key=lambda choice: np.inf if choice.unit is None else 1 / choice.unit.num)
 
+    def _clusters_of(self, unit: Unit) -> Clusters:
+        if unit.name not in self._clusters:
+            self._clusters[unit.name] = self._scorer.source.clusters(unit)
+        return self._clusters[unit.name]
+
     def _judge(
-        self, support: Support, plan: Plan, choice: UnitChoice, codes: np.ndarray, clusters: ClusterScores
+        self, support: Support, plan: Plan, unit: Unit, choice: UnitChoice, clusters: ClusterScores
     ) -> LeanResult:
-        assert choice.unit is not None
-        independent = choice.unit.length == 1
+        independent = unit.length == 1
         flipped = clusters.sums
         if independent:
-            left = 1 - clusters.num_regressors / self.rows.num
+            left = 1 - clusters.num_regressors / self._scorer.source.num_rows
             log_e = log_evidence(clusters.sums, clusters.major, 1 / left)
             flipped, shrink = united(clusters.sums, MOST_FLIPPED), float(np.sqrt(left))
         else:
-            shrink = shrink_factor(self._scorer, plan, codes) * float(np.sqrt(1 - 1 / choice.unit.num))
+            shrink = shrink_factor(self._scorer, plan, merged(unit), len(flipped)) * float(np.sqrt(1 - 1 / unit.num))
         shrink /= np.sqrt(max(choice.missed, 1.0))
         p_value, statistic = flip_p_value(flipped, clusters.major, shrink, self._most_flips, self._seed)
         if independent:
@@ -186,8 +201,8 @@ class LeanTest:
             p_value=p_value,
             degrees=clusters.sums.shape[1],
             is_e_value=independent,
-            unit=choice.unit.name,
-            num_clusters=choice.unit.num,
+            unit=unit.name,
+            num_clusters=unit.num,
             promise=True,
             note=choice.reason,
         )

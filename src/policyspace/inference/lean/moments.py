@@ -1,24 +1,15 @@
 """Sums of products of all columns, from which every regression of the test is solved without reading the rows again."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from policyspace.data.blocks import Block
 from policyspace.inference.lean.bases import Basis
 from policyspace.inference.lean.rows import Rows
-
-CHUNK = 4096
-"""Rows that are expanded into columns at a time."""
+from policyspace.inference.lean.sums import BasisMoments
 
 JITTER = 1e-12
 """Added to the diagonal of the scaled moments, so that columns that repeat each other do no harm."""
-
-
-def chunks(num_rows: int) -> Iterator[slice]:
-    """Slices that cover all rows."""
-    for start in range(0, num_rows, CHUNK):
-        yield slice(start, min(start + CHUNK, num_rows))
 
 
 class Projector:
@@ -42,14 +33,7 @@ class Projector:
         return out
 
 
-def moments(basis: Basis, rows: Rows, fold: np.ndarray | None = None, num_folds: int = 1) -> np.ndarray:
+def moments(basis: Basis, rows: Rows, fold: np.ndarray, num_folds: int) -> np.ndarray:
     """Products of the columns and the actions, [Φ, Y]ᵀ[Φ, Y], one matrix a fold [folds, P+k, P+k]; fold −1 is left out."""
-    total = basis.width + rows.actions.shape[1]
-    sums = np.zeros((num_folds, total, total))
-    for number in range(num_folds):
-        inside = np.arange(rows.num) if fold is None else np.flatnonzero(fold == number)
-        for part in chunks(len(inside)):
-            own = inside[part]
-            table = np.hstack([basis.columns(rows.inputs[own]), rows.actions[own]])
-            sums[number] += table.T @ table
-    return sums
+    inside = [fold == number for number in range(num_folds)]
+    return np.stack([BasisMoments(basis)(Block(rows.inputs[own], rows.actions[own]))[0] for own in inside])

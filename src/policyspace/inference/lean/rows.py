@@ -5,17 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from policyspace.errors import InputError
-
-MOST_LABELS = 40
-"""Only so many of the most frequent labels get an indicator of their own."""
+from policyspace.inference.lean.standard import Spread, Standard
 
 
 @dataclass(frozen=True)
 class Rows:
     """Rows sorted by subject, then episode, each in the order given.
 
-    `inputs` [n, q] have mean 0 and spread 1 (constant ones are all zero); `actions` [n, k] likewise: continuous actions
-    as they are, labels as indicators. Rows of one episode or subject are neighbours.
+    `inputs` [n, q] and `actions` [n, k] are standardised. Rows of one episode or subject are neighbours.
     """
 
     inputs: np.ndarray
@@ -42,8 +39,9 @@ def checked_rows(
     episodes: np.ndarray | None = None,
     subjects: np.ndarray | None = None,
     weights: np.ndarray | None = None,
+    standard: Standard | None = None,
 ) -> Rows:
-    """Check everything that was handed in, sort it and standardise it."""
+    """Check everything that was handed in, sort it and standardise it: by its own means and spreads unless told."""
     features = np.asarray(features, dtype=np.float64)
     if features.ndim != 2:
         raise InputError(f"features must be a table [rows, inputs], and have {features.ndim} dimensions: reshape them.")
@@ -61,28 +59,26 @@ def checked_rows(
     if not np.isfinite(features).all():
         raise InputError("features must be finite numbers, and some are missing or infinite: drop those rows first.")
     order = _order(num, episodes, subjects)
-    numbers, spread = _action_columns(np.asarray(actions), num, num_labels)
-    centred = features[order]
+    columns = _checked_actions(np.asarray(actions), num, num_labels)
+    if standard is None:
+        counts = None if num_labels is None else np.bincount(columns, minlength=num_labels)
+        standard = Standard.of(Spread.of(features), Spread.of(columns) if counts is None else None, counts)
+    inputs, numbers = standard.inputs(features), standard.actions(columns)
     del features
-    shift = centred.mean(axis=0)
-    size = np.abs(centred).max(axis=0)
-    centred -= shift
-    scale = np.sqrt(np.einsum("ij,ij->j", centred, centred) / num)
-    constant = scale <= 1e-12 * np.maximum(size, 1e-300)
-    centred /= np.where(constant, 1.0, scale)
-    centred[:, constant] = 0.0
-    low, high = centred.min(axis=0), centred.max(axis=0)
-    two_valued = np.array([bool(np.all((c == a) | (c == b))) for c, a, b in zip(centred.T, low, high, strict=True)])
+    if order is not None:
+        inputs, numbers = inputs[order], numbers[order]
+    low, high = inputs.min(axis=0), inputs.max(axis=0)
+    two_valued = np.array([bool(np.all((c == a) | (c == b))) for c, a, b in zip(inputs.T, low, high, strict=True)])
     return Rows(
-        inputs=centred,
-        actions=numbers[order],
-        episode=np.zeros(num, dtype=np.intp) if episodes is None else _runs(np.asarray(episodes)[order]),
-        subject=None if subjects is None else _runs(np.asarray(subjects)[order]),
-        constant=constant,
+        inputs=inputs,
+        actions=numbers,
+        episode=np.zeros(num, dtype=np.intp) if episodes is None else _runs(np.asarray(episodes), order),
+        subject=None if subjects is None else _runs(np.asarray(subjects), order),
+        constant=low == high,
         two_valued=two_valued,
         discrete=num_labels is not None,
         has_episodes=episodes is not None,
-        label_spread=spread,
+        label_spread=standard.action_scale,
     )
 
 
@@ -95,7 +91,8 @@ def sample_of_episodes(episodes: np.ndarray | None, num: int, most: int) -> np.n
     return rows if len(rows) else np.arange(most)
 
 
-def _order(num: int, episodes: np.ndarray | None, subjects: np.ndarray | None) -> np.ndarray:
+def _order(num: int, episodes: np.ndarray | None, subjects: np.ndarray | None) -> np.ndarray | None:
+    """The rows by subject, then by episode; None where they already are."""
     keys = []
     for name, codes in (("episodes", episodes), ("subjects", subjects)):
         if codes is None:
@@ -103,36 +100,25 @@ def _order(num: int, episodes: np.ndarray | None, subjects: np.ndarray | None) -
         if np.shape(codes) != (num,):
             raise InputError(f"{name} must be one code a row ({num}), and have shape {np.shape(codes)}: give one each.")
         keys.append(np.asarray(codes))
-    return np.lexsort(tuple(keys)) if keys else np.arange(num)
+    order = np.lexsort(tuple(keys)) if keys else None
+    return None if order is None or np.array_equal(order, np.arange(num)) else order
 
 
-def _runs(codes: np.ndarray) -> np.ndarray:
+def _runs(codes: np.ndarray, order: np.ndarray | None) -> np.ndarray:
     """0, 1, 2, … for the runs of equal codes."""
+    codes = codes if order is None else codes[order]
     return np.concatenate([[0], np.cumsum(codes[1:] != codes[:-1])]).astype(np.intp)
 
 
-def _action_columns(actions: np.ndarray, num: int, num_labels: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised columns [n, k] and the spread of each."""
+def _checked_actions(actions: np.ndarray, num: int, num_labels: int | None) -> np.ndarray:
+    """Numbers [n, k], or codes of labels [n]."""
     if len(actions) != num:
         raise InputError(f"there must be one action a row, and there are {len(actions)} for {num} rows.")
     if num_labels is None:
         columns = np.asarray(actions, dtype=np.float64).reshape(num, -1)
         if not np.isfinite(columns).all():
             raise InputError("actions must be finite numbers, and some are missing or infinite: drop those rows first.")
-    else:
-        columns = _indicators(actions, num_labels)
-    columns = columns - columns.mean(axis=0)
-    spread = np.sqrt((columns**2).mean(axis=0))
-    varies = spread > 1e-12 * np.maximum(np.abs(columns).max(axis=0, initial=0.0), 1e-300)
-    if not varies.any():
-        raise InputError(
-            "the agent takes one and the same action in every row: nothing can be said about what it uses."
-        )
-    return columns[:, varies] / spread[varies], spread[varies]
-
-
-def _indicators(actions: np.ndarray, num_labels: int) -> np.ndarray:
-    """One column a label without the most frequent one."""
+        return columns
     labels = actions.reshape(-1)
     if labels.size != len(actions) or not np.issubdtype(labels.dtype, np.integer):
         raise InputError(
@@ -140,6 +126,4 @@ def _indicators(actions: np.ndarray, num_labels: int) -> np.ndarray:
         )
     if labels.min() < 0 or labels.max() >= num_labels:
         raise InputError(f"labels must be 0 to {num_labels - 1}, and range from {labels.min()} to {labels.max()}.")
-    counts = np.bincount(labels, minlength=num_labels)
-    frequent = [label for label in np.argsort(-counts, kind="stable")[1 : 1 + MOST_LABELS] if counts[label]]
-    return (labels[:, None] == np.array(sorted(frequent), dtype=labels.dtype)).astype(np.float64)
+    return labels

@@ -34,12 +34,14 @@ class Unit:
     name: str
     length: float
     codes: np.ndarray
-    """The cluster of each row, never falling."""
+    """The cluster of each row that is at hand, never falling."""
+    num: int
+    """The number of clusters; where rows are a sample, that of all rows."""
 
     @property
-    def num(self) -> int:
-        """The number of clusters."""
-        return int(self.codes[-1]) + 1
+    def whole(self) -> bool:
+        """Is it an episode or a subject, rather than some rows of one?"""
+        return self.name in ("episodes", "subjects")
 
 
 @dataclass(frozen=True)
@@ -54,20 +56,23 @@ class UnitChoice:
     """By which factor clusters may understate the variance: the inflation, plus its standard error, beyond theirs."""
 
 
-def ladder(rows: Rows, fewest: int) -> list[Unit]:
-    """Rows, blocks, episodes from fine to coarse: those with at least `fewest` clusters."""
+def ladder(rows: Rows, fewest: int, num_rows: int, num_owners: int) -> list[Unit]:
+    """Rows, blocks, episodes from fine to coarse: those with at least `fewest` clusters.
+
+    `num_rows` and `num_owners`, the subjects or else the episodes, are those of all rows, where these are a sample.
+    """
     if rows.subject is not None:
-        units = [Unit("subjects", np.inf, rows.subject)]
+        units = [Unit("subjects", np.inf, rows.subject, num_owners)]
     else:
         lengths = np.bincount(rows.episode)
-        units = [Unit("rows", 1, np.arange(rows.num))]
-        units += [
-            Unit(f"blocks of {length} rows", length, block_codes(lengths, length))
-            for length in LADDER[1:]
-            if length <= lengths.max() / 2
-        ]
+        units = [Unit("rows", 1, np.arange(rows.num), num_rows)]
+        for length in LADDER[1:]:
+            if length <= lengths.max() / 2:
+                codes = block_codes(lengths, length)
+                num = int((codes[-1] + 1) * num_rows / rows.num)
+                units.append(Unit(f"blocks of {length} rows", length, codes, num))
         if rows.has_episodes and lengths.max() > 1:
-            units.append(Unit("episodes", float(lengths.mean()), rows.episode))
+            units.append(Unit("episodes", float(lengths.mean()), rows.episode, num_owners))
     return [unit for unit in units if unit.num >= fewest]
 
 

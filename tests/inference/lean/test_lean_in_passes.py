@@ -1,0 +1,229 @@
+"""The lean test on a log that is read in passes: what it says of the same rows in memory, and more than its sample does."""
+
+import json
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from scipy.stats import binom
+
+from policyspace import identify
+from policyspace.data.blocks import Block
+from policyspace.data.column_choice import Columns
+from policyspace.data.large import samples, scan
+from policyspace.data.large.backend import Threads, tree_sum
+from policyspace.data.large.files import files_of
+from policyspace.data.large.layout import column_numbers
+from policyspace.data.large.log import open_log
+from policyspace.data.large.parts import data_set
+from policyspace.inference.lean import all_rows
+from policyspace.inference.lean.clusters import Owned, Runs
+
+NUM, LONG = 12_000, 30
+FEATURES = ["x0", "x1", "x2", "colour"]
+
+
+def table_of(seed=0, num=NUM, drift=0.0):
+    """Four inputs, one of them a category and one of two values; amounts and labels that use x0 and hardly x1."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(num, 3)) + 5.0
+    x[:, 2] = rng.random(num) < 0.3
+    own = drift * rng.normal(size=num // LONG).repeat(LONG)
+    colour = np.array(["red", "green", "blue"])[rng.integers(0, 3, num)]
+    amount = 0.1 * x[:, 0] + own + rng.normal(size=num)
+    label = np.array(["go", "stay", "up"])[np.digitize(x[:, 0] + 3 * rng.normal(size=num), [4, 6])]
+    return pa.table(
+        {f"x{j}": x[:, j] for j in range(3)}
+        | {"colour": colour, "amount": amount, "other": rng.normal(size=num), "label": label}
+        | {"run": np.arange(num) // LONG}
+    )
+
+
+def stored(table, folder, group=2501):
+    """In two files of several row groups each."""
+    folder.mkdir(exist_ok=True)
+    half = table.num_rows // 2
+    for number, part in enumerate((table.slice(0, half), table.slice(half))):
+        pa.parquet.write_table(part, folder / f"{number}.parquet", row_group_size=group)
+    return folder
+
+
+def sampled(monkeypatch, most):
+    for module in (samples, scan):
+        monkeypatch.setattr(module, "MOST_STRETCHED", most)
+
+
+def opened(folder, action, backend=None, **said):
+    return open_log(data_set(files_of(folder)), Columns(action, FEATURES, **said), backend=backend)
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "rule"),
+    [
+        ("amount", {"episodes": "run"}, "combinatorial"),
+        (["amount", "other"], {"subjects": "run"}, "simplified"),
+        ("label", {"episodes": "run"}, "simplified"),
+    ],
+)
+def test_whole_episodes_are_tested_as_in_memory(tmp_path, action, said, rule):
+    """Random flips go by the order of clusters, which files number in their own way: so are the episodes ordered here."""
+    table = table_of(drift=0.5)
+    table = table.take(np.argsort(column_numbers(table["run"]), kind="stable"))
+    log = opened(stored(table, tmp_path / "f"), action, **said)
+    words = {"test": "lean", "dependence": "episodes", "rule": rule}
+    found, expected = identify(log, **words), identify(table, action, features=FEATURES, **said, **words)
+    for one, other in zip(found.tests, expected.tests, strict=True):
+        for word in ("statistic", "p_value", "adjusted_p_value", "behavioural_effect"):
+            np.testing.assert_allclose(getattr(one, word), getattr(other, word), rtol=1e-7, atol=1e-7)
+    assert found.supports == expected.supports
+    assert found.dependence == expected.dependence
+    assert f"it looked at all {NUM} rows" in found.settings["test_note"]
+
+
+def test_a_sample_chooses_and_all_rows_decide_as_in_memory(tmp_path, monkeypatch):
+    """A linear agent: sample and all rows choose the same regressions, and the sums are those of memory."""
+    table = table_of(seed=3).drop_columns(["colour", "label", "other"])
+    words = {"features": ["x0", "x1"], "episodes": "run", "test": "lean", "dependence": "episodes"}
+    expected = identify(table, "amount", **words)
+    sampled(monkeypatch, 3000)
+    monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
+    found = identify(stored(table, tmp_path / "f"), "amount", **words)
+    for answer in (found, expected):
+        assert "regressions are linear" in answer.settings["test_note"]
+        assert "400 episodes" in answer.settings["test_note"]
+    np.testing.assert_allclose(
+        [t.statistic for t in found.tests], [t.statistic for t in expected.tests], rtol=1e-6, atol=1e-6
+    )
+
+
+class Travelling(Threads):
+    """Tasks go through pickle, as to another machine, and what they send back is weighed."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.most = 0
+
+    def reduce(self, function, parts, add, what):
+        def done(part):
+            found = pickle.loads(pickle.dumps(function))(part)
+            if isinstance(found, tuple):
+                self.most = max(self.most, sum(one.size for one in found if isinstance(one, np.ndarray)))
+            return found
+
+        return tree_sum(map(done, parts), add)
+
+
+def test_the_same_bits_for_any_number_of_threads_and_through_pickle(tmp_path):
+    folder = stored(table_of(), tmp_path / "f")
+    for action in ("amount", "label"):
+        backends = (
+            [Threads(1), Threads(2), Threads(5), Travelling()] if action == "amount" else [Threads(2), Travelling()]
+        )
+        answers = [identify(opened(folder, action, one), test="lean").to_dict() for one in backends]
+        assert len({json.dumps(answer) for answer in answers}) == 1
+
+
+def test_what_a_part_sends_back_is_bounded(tmp_path, monkeypatch):
+    folder, words = stored(table_of(), tmp_path / "f"), {"test": "lean", "rule": "combinatorial"}
+    expected = identify(opened(folder, "amount"), **words)
+    monkeypatch.setattr(all_rows, "MOST_NUMBERS", 60_000)
+    monkeypatch.setattr(all_rows.InPasses, "most_numbers", 60_000)
+    backend = Travelling()
+    found = identify(opened(folder, "amount", backend), **words)
+    assert 10_000 < backend.most <= 60_000
+    assert found.settings["reading"] != expected.settings["reading"]  # more passes
+    assert [t.p_value for t in found.tests] == pytest.approx([t.p_value for t in expected.tests], rel=1e-9)
+
+
+@pytest.mark.parametrize("action", ["amount", "label"])
+def test_all_rows_show_what_the_sample_does_not(tmp_path, monkeypatch, action):
+    rng = np.random.default_rng(1)
+    num = 200_000
+    x = rng.normal(size=(num, 2))
+    amount = 0.014 * x[:, 0] + rng.normal(size=num)
+    table = pa.table({"x0": x[:, 0], "x1": x[:, 1], "amount": amount, "label": np.where(amount > 0, "go", "stay")})
+    folder = stored(table, tmp_path / "f", group=30_000)
+    sampled(monkeypatch, 30_000)
+    monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
+    words = {"features": ["x0", "x1"], "policy": "any"}
+    answer = identify(folder, action, **words)
+    assert answer.core == ["x0"]
+    assert f"all {num} rows" in str(answer)
+    assert "sample" not in answer.promise
+    monkeypatch.setenv("POLICYSPACE_MAX_PRODUCTS", "1")
+    few = identify(folder, action, **words)
+    assert few.core == []
+    assert f"a sample of 30000 of {num} rows" in few.promise
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.5])
+def test_values_that_the_sample_does_not_show_leave_the_test_to_the_sample(tmp_path, monkeypatch, rare):
+    """A column of one value, or of two, but for an episode of which the sample knows nothing."""
+    table = table_of()
+    folder = tmp_path / "f"
+    sampled(monkeypatch, 3000)
+    known = set(opened(stored(table, folder), "amount", episodes="run").episodes.tolist())
+    assert len(known) == 100
+    log = opened(folder, "amount", episodes="run")
+    place = np.searchsorted(log.whole.owners, column_numbers(table["run"]))
+    unseen = ~np.isin(table["x1"].to_numpy(), log.features[:, 1])
+    where = place == place[unseen][0]
+    column = np.where(np.arange(NUM) % 2, rare, 0.0) + where * np.linspace(1, 2, NUM)
+    hidden = table.set_column(table.column_names.index("x2"), "x2", pa.array(column))
+    answer = identify(opened(stored(hidden, folder), "amount", episodes="run"), test="lean")
+    assert "'x2' has values that the sample does not show" in answer.settings["test_note"]
+    assert f"a sample of 3000 of {NUM} rows" in answer.promise
+    assert "x2" not in answer.core
+
+
+def test_owners_stay_together_and_clusters_are_about_equal():
+    owners = np.sort(np.random.default_rng(0).integers(0, 2**63, 5000).astype(np.uint64))
+    rows = np.random.default_rng(1).permutation(np.repeat(owners, 3))
+    codes = Owned.of(owners, 1024).codes(Block(np.zeros((len(rows), 1)), rows, owners=rows))
+    assert all(len(np.unique(codes[rows == owner])) == 1 for owner in owners[:50])
+    assert set(np.bincount(codes)[:-1]) == {15}
+    few = Owned.of(owners[:7], 1024)
+    assert few.codes(Block(np.zeros((7, 1)), rows[:7], owners=owners[:7])).tolist() == list(range(7))
+
+
+def test_runs_go_on_from_block_to_block_and_end_with_a_file():
+    runs = Runs(100, 64)
+    whole = runs.codes(Block(np.zeros((1000, 1)), np.zeros(1000), start=5000))
+    halves = [runs.codes(Block(np.zeros((500, 1)), np.zeros(500), start=start)) for start in (5000, 5500)]
+    assert np.concatenate(halves).tolist() == whole.tolist()
+    assert all(len(set(whole[start : start + 100])) == 1 for start in range(0, 1000, 100))
+    assert 5 < len(set(whole)) <= 10
+
+
+def autoregressive(rng, num, slope):
+    series = rng.normal(size=num) * np.sqrt(1 - slope**2)
+    series[0] /= np.sqrt(1 - slope**2)
+    for t in range(1, num):
+        series[t] += slope * series[t - 1]
+    return series
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [False, True])
+def test_the_level_is_kept_where_rows_hang_together(tmp_path, monkeypatch, named):
+    """An unused input and the noise of the actions both drift (AR .8), beside a used input; ten interleaved episodes."""
+    sampled(monkeypatch, 6000)
+    false = found = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 11])
+        num = 20_000
+        own = [np.concatenate([autoregressive(rng, num // 10, 0.8) for _ in range(10)]) for _ in range(2)]
+        order = np.arange(num).reshape(10, -1).T.ravel() if named else np.arange(num)
+        x = rng.normal(size=num)
+        columns = {"used": x, "drift": own[0], "amount": 0.2 * x + 0.15 * x**2 + own[1], "run": np.arange(num) // 2000}
+        folder = stored(pa.table({name: column[order] for name, column in columns.items()}), tmp_path / "f")
+        said = {"episodes": "run"} if named else {}
+        log = open_log(data_set(files_of(folder)), Columns("amount", ["used", "drift"], **said))
+        answer = identify(log, policy="any")
+        assert f"all {num} rows" in answer.settings["test_note"]
+        false += "drift" in answer.core
+        found += "used" in answer.core
+    assert false <= binom.ppf(0.999, 60, 0.05)
+    assert found == 60
