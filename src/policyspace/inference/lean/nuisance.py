@@ -20,6 +20,9 @@ ROWS_FOR_INPUTS = 60
 """Rows a column that a family needs to be chosen for the sake of the inputs."""
 
 MOST_SAMPLED = 6
+MANY_MORE = 4
+"""Times as many rows tested as compared: from there on, ties between families go to the richer."""
+
 TIE_OF_INPUTS = 0.005
 """A richer family must lower the held-out error of inputs by more than this share of it, that of actions by one row's."""
 
@@ -38,11 +41,12 @@ class Choice:
     """Whether some family was no candidate because rows are few against inputs."""
 
 
-def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Choice:
+def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int, num_tested: int = 0) -> Choice:
     """Five-fold cross-validation over episodes (blocks of rows where there are few); ties to the simpler.
 
     Actions are predicted from all inputs, and a sample of the groups from the others: the richer of both choices is taken,
-    as a score is wrong only by the product of what both regressions miss.
+    as a score is wrong only by the product of what both regressions miss. Where these rows are a sample of many more that
+    are tested (`num_tested`), ties go to the richer family: more rows show smaller misfits, and pay for more columns.
     """
     families, limited = _candidates(rows, seed)
     blocks = list(dict.fromkeys(block for family in families.values() for block in family))
@@ -64,8 +68,12 @@ def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> C
             others = [mask & ~basis.depends[list(group)].any(axis=0) for group in sampled]
             found = [_held_out_error(sums, m, 1 + np.array(g)) for m, g in zip(others, sampled, strict=True)]
             for_inputs[name] = float(np.mean(found)) if found else 1.0
-    order = list(families)
-    chosen = max(_simplest(for_actions, 1 / rows.num), _simplest(for_inputs, TIE_OF_INPUTS), key=order.index)
+    order, compared = list(families), int((fold >= 0).sum())
+    if num_tested > MANY_MORE * compared:
+        widths = {name: _width(family) for name, family in families.items()}
+        chosen = max((_richest(errors, widths, compared) for errors in (for_actions, for_inputs)), key=order.index)
+    else:
+        chosen = max(_simplest(for_actions, 1 / rows.num), _simplest(for_inputs, TIE_OF_INPUTS), key=order.index)
     return Choice(chosen, Basis(families[chosen]), for_actions, for_inputs, limited)
 
 
@@ -73,6 +81,17 @@ def _simplest(errors: dict[str, float], tie: float) -> str:
     """The first family that is as good as the best, up to a tie."""
     best = max(min(errors.values()), 1e-9)
     return next(name for name, error in errors.items() if error <= best * (1 + tie))
+
+
+def _richest(errors: dict[str, float], widths: dict[str, int], num_rows: int) -> str:
+    """The last family whose misfit is that of the best, as far as so many rows can tell.
+
+    p columns fitted to n rows raise the held-out error by the factor 1 + p/n, give or take √(2p)/n.
+    """
+    fitted = num_rows * (NUM_FOLDS - 1) / NUM_FOLDS
+    misfit = {name: error / (1 + widths[name] / fitted) for name, error in errors.items()}
+    best = max(min(misfit.values()), 1e-9)
+    return [n for n, error in misfit.items() if error <= best * (1 + 3 * np.sqrt(2 * widths[n]) / num_rows)][-1]
 
 
 def _sampled(rows: Rows, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
