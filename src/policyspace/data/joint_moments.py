@@ -6,8 +6,11 @@ import numpy as np
 
 from policyspace.data.blocks import ArrayRows, Block, Rows
 
-BLOCK = 16384
-"""Rows whose products are made at a time: few enough to stay near the cores, many enough to hide the cost of a call."""
+BLOCK = 10_000
+"""Rows whose products are made at a time: few enough to stay near the cores, many enough to hide the cost of a call.
+
+No power of two: columns that lie so far apart would push each other out of the caches.
+"""
 
 FIRST = 1023
 """Rows in the middle of which columns are shifted before anything is added up; odd, so that it is a value of theirs."""

@@ -145,10 +145,11 @@ class Taken:
         return int(self.table.num_rows)
 
     def blocks(self, size: int) -> Iterator[Block]:
-        """The rows as numbers, at most so many at a time."""
+        """The rows as numbers, at most so many at a time, in equal shares."""
         places = {name: self._places(name) for name in self.layout.coded if name in self.layout.vocabulary}
-        for start in range(0, len(self), size):
-            yield self._block(slice(start, min(start + size, len(self))), places)
+        shares = -(-len(self) // size)
+        for i in range(shares):
+            yield self._block(slice(i * len(self) // shares, (i + 1) * len(self) // shares), places)
 
     def _block(self, rows: slice, places: Mapping[str, tuple[np.ndarray, int]]) -> Block:
         layout, length = self.layout, rows.stop - rows.start
