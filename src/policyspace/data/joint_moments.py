@@ -47,6 +47,11 @@ class Moments:
         away = self.shift - origin + self.offset
         return self.scatter + self.total_weight * np.outer(away, away)
 
+    def within(self, largest: float) -> bool:
+        """Are these sums over rows that all weigh 1 and hold no number that is larger, or none at all?"""
+        squares = np.diag(self.scatter) + self.total_weight * self.offset**2  # about the shift
+        return bool((np.abs(self.shift) + np.sqrt(squares) <= largest).all())
+
 
 @dataclass(frozen=True)
 class MomentsOf:
@@ -58,27 +63,39 @@ class MomentsOf:
     def __call__(self, block: Block) -> tuple[Moments]:
         """A sum over rows, for `Rows.total`."""
         z, weights = self._shifted(block), block.weights
-        total = float(len(z) if weights is None else weights.sum())
+        products = _products(z, weights)
+        total = float(products[-1, -1])
         if not total:
-            return (Moments(self.shift, 0.0, np.zeros(z.shape[1]), np.zeros((z.shape[1], z.shape[1]))),)
-        offset = z.mean(axis=0) if weights is None else weights @ z / total
-        z -= offset
-        return (Moments(self.shift, total, offset, z.T @ (z if weights is None else z * weights[:, None])),)
+            return (Moments(self.shift, 0.0, np.zeros_like(self.shift), np.zeros_like(products[:-1, :-1])),)
+        offset = products[-1, :-1] / total
+        scatter = products[:-1, :-1] - total * np.outer(offset, offset)
+        numbers = slice(None if self.num_labels is None else block.features.shape[1])  # what is 0 or 1 adds up exactly
+        if (total * offset**2 > np.diag(scatter))[numbers].any():
+            z[:, :-1] -= offset  # so far from the shift that the difference would cost digits
+            scatter = _products(z, weights)[:-1, :-1]
+        return (Moments(self.shift, total, offset, scatter),)
 
     def _shifted(self, block: Block) -> np.ndarray:
-        """Features and actions [c, q + k], in the order of memory of the features."""
+        """Features, actions and ones [c, q + k + 1], in the order of memory of the features."""
         (num_rows, q), width = block.features.shape, len(self.shift)
         columnwise = abs(block.features.strides[0]) < abs(block.features.strides[1])
-        z = np.empty((num_rows, width), order="F" if columnwise else "C")
+        z = np.empty((num_rows, width + 1), order="F" if columnwise else "C")
+        z[:, -1] = 1.0
         np.subtract(block.features, self.shift[:q], out=z[:, :q])
+        actions = z[:, q:-1]
         if self.num_labels is None:
-            np.subtract(block.actions, self.shift[q:], out=z[:, q:])
+            np.subtract(block.actions, self.shift[q:], out=actions)
         elif block.actions.ndim == 1:
-            np.equal(block.actions[:, None], np.arange(width - q), out=z[:, q:], casting="unsafe")
+            np.equal(block.actions[:, None], np.arange(width - q), out=actions, casting="unsafe")
         else:  # the weights of the labels in merged rows
             assert block.weights is not None
-            np.divide(block.actions[:, :-1], np.maximum(block.weights, np.finfo(float).tiny)[:, None], out=z[:, q:])
+            np.divide(block.actions[:, :-1], np.maximum(block.weights, np.finfo(float).tiny)[:, None], out=actions)
         return z
+
+
+def _products(z: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Σ w z zᵀ."""
+    return z.T @ (z if weights is None else z * weights[:, None])
 
 
 def shift_near(features: np.ndarray, actions: np.ndarray, num_labels: int | None = None) -> np.ndarray:
