@@ -62,26 +62,22 @@ class MomentsOf:
 
     def __call__(self, block: Block) -> tuple[Moments]:
         """A sum over rows, for `Rows.total`."""
-        z, weights = self._shifted(block), block.weights
-        products = _products(z, weights)
-        total = float(products[-1, -1])
-        if not total:
-            return (Moments(self.shift, 0.0, np.zeros_like(self.shift), np.zeros_like(products[:-1, :-1])),)
-        offset = products[-1, :-1] / total
-        scatter = products[:-1, :-1] - total * np.outer(offset, offset)
-        numbers = slice(None if self.num_labels is None else block.features.shape[1])  # what is 0 or 1 adds up exactly
-        if (total * offset**2 > np.diag(scatter))[numbers].any():
-            z[:, :-1] -= offset  # so far from the shift that the difference would cost digits
-            scatter = _products(z, weights)[:-1, :-1]
+        z, num_features = self._shifted(block), len(self.shift) - self._num_responses(block)
+        numbers = slice(None if self.num_labels is None else num_features)  # labels are 0 and 1, which add up exactly
+        total, offset, scatter = _about_mean(z, block.weights)
+        if (total * offset**2 > np.diag(scatter))[numbers].any():  # so far from the shift that it cost digits
+            z[:, :-1] -= offset
+            _, rest, scatter = _about_mean(z, block.weights)
+            offset = offset + rest
         return (Moments(self.shift, total, offset, scatter),)
 
     def _shifted(self, block: Block) -> np.ndarray:
         """Features, actions and ones [c, q + k + 1], in the order of memory of the features."""
-        (num_rows, q), width = block.features.shape, len(self.shift)
-        columnwise = abs(block.features.strides[0]) < abs(block.features.strides[1])
-        z = np.empty((num_rows, width + 1), order="F" if columnwise else "C")
+        width = len(self.shift)
+        q = width - self._num_responses(block)
+        z = np.empty((len(block), width + 1), order="F" if block.columnwise else "C")
         z[:, -1] = 1.0
-        np.subtract(block.features, self.shift[:q], out=z[:, :q])
+        block.features_from(self.shift[:q], z[:, :q])
         actions = z[:, q:-1]
         if self.num_labels is None:
             np.subtract(block.actions, self.shift[q:], out=actions)
@@ -92,10 +88,16 @@ class MomentsOf:
             np.divide(block.actions[:, :-1], np.maximum(block.weights, np.finfo(float).tiny)[:, None], out=actions)
         return z
 
+    def _num_responses(self, block: Block) -> int:
+        return block.actions.shape[1] if self.num_labels is None else self.num_labels - 1
 
-def _products(z: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Σ w z zᵀ."""
-    return z.T @ (z if weights is None else z * weights[:, None])
+
+def _about_mean(z: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray, np.ndarray]:
+    """Σ w, the mean and Σ w (z − mean)(z − mean)ᵀ of all columns but the last, which is one."""
+    products = z.T @ (z if weights is None else z * weights[:, None])
+    total = float(products[-1, -1])
+    mean = products[-1, :-1] / (total or 1.0)
+    return total, mean, products[:-1, :-1] - total * np.outer(mean, mean)
 
 
 def shift_near(features: np.ndarray, actions: np.ndarray, num_labels: int | None = None) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,15 +154,12 @@ class Taken:
 
     def _block(self, rows: slice, places: Mapping[str, tuple[np.ndarray, int]]) -> Block:
         layout, length = self.layout, rows.stop - rows.start
-        widths = [places[name][1] - 1 if name in layout.categories else 1 for name in layout.features]
-        features = np.empty((sum(widths), length))
-        first = 0
-        for name, width in zip(layout.features, widths, strict=True):
+        features: list[np.ndarray] = []
+        for name in layout.features:
             if name in layout.categories:
-                features[first : first + width] = places[name][0][rows] == np.arange(width)[:, None]
+                features += [places[name][0][rows] == place for place in range(places[name][1] - 1)]
             else:
-                features[first] = self.arrays[name][rows]
-            first += width
+                features.append(self.arrays[name][rows])
         if not layout.discrete:
             actions = np.empty((len(layout.actions), length))
             for row, name in zip(actions, layout.actions, strict=True):
@@ -172,7 +170,7 @@ class Taken:
         else:
             actions = np.zeros(length, dtype=np.int64)  # in the first pass, which is about features
         weights = None if layout.weights is None else self.arrays[layout.weights][rows].astype(np.float64)
-        return Block(features.T, actions, weights)
+        return StoredBlock(features, actions, weights)
 
     def _places(self, name: str) -> tuple[np.ndarray, int]:
         """The place of each row's value among those of the column, and how many places there are."""
@@ -184,6 +182,29 @@ class Taken:
                 f"column '{name}' has values that it did not have before: the files have changed meanwhile."
             )
         return place, max(known.values()) + 1
+
+
+class StoredBlock(Block):
+    """A block whose features lie in columns of their own, and are copied only on the way to what is made of them."""
+
+    columns: Sequence[np.ndarray]  # [q] of [c]
+    columnwise = True
+
+    def __init__(self, columns: Sequence[np.ndarray], actions: np.ndarray, weights: np.ndarray | None) -> None:
+        self.__dict__.update(columns=columns, actions=actions, weights=weights)
+
+    @cached_property
+    def features(self) -> np.ndarray:
+        """[c, q]."""
+        made = np.empty((len(self.columns), len(self))).T
+        for j, column in enumerate(self.columns):
+            made[:, j] = column
+        return made
+
+    def features_from(self, origin: np.ndarray, out: np.ndarray) -> None:
+        """Without a copy before."""
+        for j, column in enumerate(self.columns):
+            np.subtract(column, origin[j], out=out[:, j])
 
 
 def numbers_of(column: "pyarrow.ChunkedArray") -> np.ndarray:
