@@ -26,7 +26,7 @@ calibrate: .venv/.installed-dev
 	$(BIN)/policyspace reproduce gridworld continuous-gridworld minigolf-features
 	$(BIN)/python -m benchmarks.designs
 
-# Ratios against statsmodels and scikit-learn, measured in the same run.
+# Ratios against statsmodels, scikit-learn and, where it is installed, glum, measured in the same run.
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks
 

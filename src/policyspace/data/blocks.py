@@ -37,7 +37,16 @@ class Block:
     owners: np.ndarray | None = None  # a number for the subject or episode of each row [c], where they are asked for
 
     def __len__(self) -> int:
-        return len(self.features)
+        return len(self.actions)
+
+    @property
+    def columnwise(self) -> bool:
+        """Whether the numbers of a feature, rather than of a row, lie side by side."""
+        return abs(self.features.strides[0]) < abs(self.features.strides[1])
+
+    def features_from(self, origin: np.ndarray, out: np.ndarray) -> None:
+        """Write the features, measured from an origin [q], to `out` [c, q]."""
+        np.subtract(self.features, origin, out=out)
 
 
 class Rows(ABC):

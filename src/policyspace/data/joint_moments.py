@@ -6,8 +6,11 @@ import numpy as np
 
 from policyspace.data.blocks import ArrayRows, Block, Rows
 
-BLOCK = 16384
-"""Rows whose products are made at a time: few enough to stay near the cores, many enough to hide the cost of a call."""
+BLOCK = 10_000
+"""Rows whose products are made at a time: few enough to stay near the cores, many enough to hide the cost of a call.
+
+No power of two: columns that lie so far apart would push each other out of the caches.
+"""
 
 FIRST = 1023
 """Rows in the middle of which columns are shifted before anything is added up; odd, so that it is a value of theirs."""
@@ -44,6 +47,11 @@ class Moments:
         away = self.shift - origin + self.offset
         return self.scatter + self.total_weight * np.outer(away, away)
 
+    def within(self, largest: float) -> bool:
+        """Are these sums over rows that all weigh 1 and hold no number that is larger, or none at all?"""
+        squares = np.diag(self.scatter) + self.total_weight * self.offset**2  # about the shift
+        return bool((np.abs(self.shift) + np.sqrt(squares) <= largest).all())
+
 
 @dataclass(frozen=True)
 class MomentsOf:
@@ -54,28 +62,42 @@ class MomentsOf:
 
     def __call__(self, block: Block) -> tuple[Moments]:
         """A sum over rows, for `Rows.total`."""
-        z, weights = self._shifted(block), block.weights
-        total = float(len(z) if weights is None else weights.sum())
-        if not total:
-            return (Moments(self.shift, 0.0, np.zeros(z.shape[1]), np.zeros((z.shape[1], z.shape[1]))),)
-        offset = z.mean(axis=0) if weights is None else weights @ z / total
-        z -= offset
-        return (Moments(self.shift, total, offset, z.T @ (z if weights is None else z * weights[:, None])),)
+        z, num_features = self._shifted(block), len(self.shift) - self._num_responses(block)
+        numbers = slice(None if self.num_labels is None else num_features)  # labels are 0 and 1, which add up exactly
+        total, offset, scatter = _about_mean(z, block.weights)
+        if (total * offset**2 > np.diag(scatter))[numbers].any():  # so far from the shift that it cost digits
+            z[:, :-1] -= offset
+            _, rest, scatter = _about_mean(z, block.weights)
+            offset = offset + rest
+        return (Moments(self.shift, total, offset, scatter),)
 
     def _shifted(self, block: Block) -> np.ndarray:
-        """Features and actions [c, q + k], in the order of memory of the features."""
-        (num_rows, q), width = block.features.shape, len(self.shift)
-        columnwise = abs(block.features.strides[0]) < abs(block.features.strides[1])
-        z = np.empty((num_rows, width), order="F" if columnwise else "C")
-        np.subtract(block.features, self.shift[:q], out=z[:, :q])
+        """Features, actions and ones [c, q + k + 1], in the order of memory of the features."""
+        width = len(self.shift)
+        q = width - self._num_responses(block)
+        z = np.empty((len(block), width + 1), order="F" if block.columnwise else "C")
+        z[:, -1] = 1.0
+        block.features_from(self.shift[:q], z[:, :q])
+        actions = z[:, q:-1]
         if self.num_labels is None:
-            np.subtract(block.actions, self.shift[q:], out=z[:, q:])
+            np.subtract(block.actions, self.shift[q:], out=actions)
         elif block.actions.ndim == 1:
-            np.equal(block.actions[:, None], np.arange(width - q), out=z[:, q:], casting="unsafe")
+            np.equal(block.actions[:, None], np.arange(width - q), out=actions, casting="unsafe")
         else:  # the weights of the labels in merged rows
             assert block.weights is not None
-            np.divide(block.actions[:, :-1], np.maximum(block.weights, np.finfo(float).tiny)[:, None], out=z[:, q:])
+            np.divide(block.actions[:, :-1], np.maximum(block.weights, np.finfo(float).tiny)[:, None], out=actions)
         return z
+
+    def _num_responses(self, block: Block) -> int:
+        return block.actions.shape[1] if self.num_labels is None else self.num_labels - 1
+
+
+def _about_mean(z: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray, np.ndarray]:
+    """Σ w, the mean and Σ w (z − mean)(z − mean)ᵀ of all columns but the last, which is one."""
+    products = z.T @ (z if weights is None else z * weights[:, None])
+    total = float(products[-1, -1])
+    mean = products[-1, :-1] / (total or 1.0)
+    return total, mean, products[:-1, :-1] - total * np.outer(mean, mean)
 
 
 def shift_near(features: np.ndarray, actions: np.ndarray, num_labels: int | None = None) -> np.ndarray:

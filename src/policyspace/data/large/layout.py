@@ -1,7 +1,8 @@
 """What is made of the columns of a log: numbers as they are, categories one-hot, labels as codes; complete rows only."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,25 +151,24 @@ class Taken:
         return int(self.table.num_rows)
 
     def blocks(self, size: int, place: int = 0, owned: bool = False) -> Iterator[Block]:
-        """The rows as numbers, at most so many at a time; `place` is that of the first of them."""
+        """The rows as numbers, at most so many at a time, in equal shares; `place` is that of the first row."""
         places = {name: self._places(name) for name in self.layout.coded if name in self.layout.vocabulary}
         owners = column_numbers(self.table.column(self.layout.owners)) if owned and self.layout.owners else None
-        for start in range(0, len(self), size):
-            rows = slice(start, min(start + size, len(self)))
-            own = None if owners is None else owners[rows]
-            yield replace(self._block(rows, places), start=place + start, owners=own)
+        shares = -(-len(self) // size)
+        for i in range(shares):
+            rows = slice(i * len(self) // shares, (i + 1) * len(self) // shares)
+            yield self._block(rows, places, place + rows.start, None if owners is None else owners[rows])
 
-    def _block(self, rows: slice, places: Mapping[str, tuple[np.ndarray, int]]) -> Block:
+    def _block(
+        self, rows: slice, places: Mapping[str, tuple[np.ndarray, int]], place: int, owners: np.ndarray | None
+    ) -> Block:
         layout, length = self.layout, rows.stop - rows.start
-        widths = [places[name][1] - 1 if name in layout.categories else 1 for name in layout.features]
-        features = np.empty((sum(widths), length))
-        first = 0
-        for name, width in zip(layout.features, widths, strict=True):
+        features: list[np.ndarray] = []
+        for name in layout.features:
             if name in layout.categories:
-                features[first : first + width] = places[name][0][rows] == np.arange(width)[:, None]
+                features += [places[name][0][rows] == place for place in range(places[name][1] - 1)]
             else:
-                features[first] = self.arrays[name][rows]
-            first += width
+                features.append(self.arrays[name][rows])
         if not layout.discrete:
             actions = np.empty((len(layout.actions), length))
             for row, name in zip(actions, layout.actions, strict=True):
@@ -179,7 +179,7 @@ class Taken:
         else:
             actions = np.zeros(length, dtype=np.int64)  # in the first pass, which is about features
         weights = None if layout.weights is None else self.arrays[layout.weights][rows].astype(np.float64)
-        return Block(features.T, actions, weights)
+        return StoredBlock(features, actions, weights, place, owners)
 
     def _places(self, name: str) -> tuple[np.ndarray, int]:
         """The place of each row's value among those of the column, and how many places there are."""
@@ -191,6 +191,36 @@ class Taken:
                 f"column '{name}' has values that it did not have before: the files have changed meanwhile."
             )
         return place, max(known.values()) + 1
+
+
+class StoredBlock(Block):
+    """A block whose features lie in columns of their own, and are copied only on the way to what is made of them."""
+
+    columns: Sequence[np.ndarray]  # [q] of [c]
+    columnwise = True
+
+    def __init__(
+        self,
+        columns: Sequence[np.ndarray],
+        actions: np.ndarray,
+        weights: np.ndarray | None,
+        start: int = 0,
+        owners: np.ndarray | None = None,
+    ) -> None:
+        self.__dict__.update(columns=columns, actions=actions, weights=weights, start=start, owners=owners)
+
+    @cached_property
+    def features(self) -> np.ndarray:
+        """[c, q]."""
+        made = np.empty((len(self.columns), len(self))).T
+        for j, column in enumerate(self.columns):
+            made[:, j] = column
+        return made
+
+    def features_from(self, origin: np.ndarray, out: np.ndarray) -> None:
+        """Without a copy before."""
+        for j, column in enumerate(self.columns):
+            np.subtract(column, origin[j], out=out[:, j])
 
 
 def numbers_of(column: "pyarrow.ChunkedArray") -> np.ndarray:

@@ -24,8 +24,12 @@ TEXT_BLOCK = 4 << 20
 BUFFER = 1 << 16
 """Bytes of a column that are read at once."""
 
-PIECE = 1 << 17
-"""Rows of a row group that are unpacked at once."""
+PIECE = 100_000
+"""Rows of a row group that are unpacked at once.
+
+Whole stretches; and three quarters of a power of two, for Arrow makes room for the next such power, doubles it where a page
+ends inside a full one, and copies the column each time.
+"""
 
 
 @dataclass(frozen=True)

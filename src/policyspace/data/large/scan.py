@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyspace.data.blocks import Block
+from policyspace.data.blocks import LARGEST, Block
 from policyspace.data.chunks import added
 from policyspace.data.columns import MAX_LEVELS
 from policyspace.data.joint_moments import BLOCK
@@ -17,6 +17,9 @@ from policyspace.data.large.samples import MOST_STRETCHED, STRETCH, Strata, Stre
 from policyspace.data.limits import check_limit
 from policyspace.data.readers import located
 from policyspace.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow
 
 MOST_LABELS = 1000
 """An action with more distinct values is no label."""
@@ -90,16 +93,17 @@ class Scan:
     def __call__(self, part: Part) -> Facts:
         """What there is to know about it."""
         total: Facts | None = None
-        for start, taken in self.layout.tables(part, self.layout.all_columns):
+        for start, table in part.tables(self.layout.all_columns):
             with located(part.file.path):
-                facts = self._facts(part, start, taken, total)
+                facts = self._facts(part, start, table, total)
             total = facts if total is None else total + facts
         if total is None:
             raise InputError(f"{part.file.path}: a table needs at least one row, found none: leave the file out.")
         return total
 
-    def _facts(self, part: Part, start: int, taken: Taken, before: Facts | None) -> Facts:
+    def _facts(self, part: Part, start: int, table: "pyarrow.Table", before: Facts | None) -> Facts:
         layout = self.layout
+        taken, sums = self._taken(table, start)
         most = {name: MAX_LEVELS if name in layout.categories else MOST_LABELS for name in layout.coded}
         values = {name: _counted(name, taken.arrays[name], most[name]) for name in layout.coded}
         weights, of_label = self._weights(taken, start)
@@ -115,8 +119,19 @@ class Scan:
             strata = Strata.of(taken.table, layout.actions[0], drawn, smaller(self.bounds.strata, below))
         return Facts(
             len(taken), taken.dropped, values, weights, of_label, {n: np.unique(found) for n, found in clusters.items()},
-            self._stretches(part, start, taken, clusters, before), strata, self._sums(taken), most,
+            self._stretches(part, start, taken, clusters, before), strata, sums, most,
         )  # fmt: skip
+
+    def _taken(self, table: "pyarrow.Table", start: int) -> tuple[Taken, tuple[Any, ...] | None]:
+        """The complete rows, and the sums over them; where these are finite, so is every number that they are made of."""
+        if self.also is not None and self.layout.weights is None:
+            with np.errstate(all="ignore"):
+                taken = replace(self.layout, checked=True).take(table, start)
+                sums = self._sums(taken)
+                if sums and sums[0].within(LARGEST / 2):
+                    return taken, sums
+        taken = self.layout.take(table, start)
+        return taken, self._sums(taken)
 
     def _sums(self, taken: Taken) -> tuple[Any, ...] | None:
         """None where the guess was wrong, and nothing where there are no rows."""

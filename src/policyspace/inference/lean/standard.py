@@ -1,6 +1,6 @@
 """How inputs and actions are standardised: the same way for every row of a log, whether it lies in memory or not."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -82,4 +82,5 @@ class Standard:
 
     def block(self, block: Block) -> Block:
         """The same rows, standardised."""
-        return replace(block, features=self.inputs(block.features), actions=self.actions(block.actions))
+        inputs, actions = self.inputs(block.features), self.actions(block.actions)
+        return Block(inputs, actions, block.weights, block.start, block.owners)
