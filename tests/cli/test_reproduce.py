@@ -121,7 +121,7 @@ def records(folder):
         return [(r.setting, r.result) for name in NAMES for r in store.records(name)]
 
 
-def test_from_nothing_to_the_page(tmp_path):
+def test_from_nothing_to_the_page(tmp_path, here):
     shown = run(*NAMES, "--jobs", 2, "--out", "made")
     assert len(re.findall(r"gridworld seed \d+: 0\.\d s \(\d+/24, about \d+ s left\)", shown)) == 24
     assert "Sum of gridworld The paper: It is large. holds: It is 1020. what number sum [of all] 1020" in shown
@@ -133,7 +133,7 @@ def test_from_nothing_to_the_page(tmp_path):
     assert "7.6 days: 25 runs" in page, "what the authors' code would need, and how that was estimated"
     assert sorted(p.name for p in (made / "figures").iterdir()) == ["continuous_gridworld-sum.svg", "gridworld-sum.svg"]
     before = {path: path.read_bytes() for path in made.rglob("*") if path.suffix in (".html", ".json", ".svg")}
-    again = run(*NAMES, "--out", "made", "--resume")
+    again = here(*NAMES, "--out", "made", "--resume")
     assert "seed" not in again and "It is 1020." in again, "nothing is run twice, all is shown"
     assert {path: path.read_bytes() for path in before} == before, "the same records, the same bytes"
 
@@ -144,7 +144,7 @@ def test_one_process_gives_the_same(tmp_path, here):
     assert records(tmp_path / "one") == records(tmp_path / "three")
 
 
-def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path):
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path, here):
     process = start(*NAMES, "--jobs", 2, "--out", "made")
     for _ in range(3):
         process.stdout.readline()
@@ -160,7 +160,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path):
     )
     assert told and 3 <= int(told.group(1)) < 24
     assert len(records(tmp_path / "made")) == int(told.group(1))
-    assert f"{told.group(1)} of 24 cells are there already." in run(*NAMES, "--jobs", 2, "--out", "made")
+    assert f"{told.group(1)} of 24 cells are there already." in here(*NAMES, "--jobs", 1, "--out", "made")
     assert numbers(tmp_path / "made") == TOTALS
 
 
@@ -259,11 +259,11 @@ def test_a_terminal_shows_a_bar_with_the_time_left(tmp_path):
     assert "1/8" in shown and "about 23 min left" in shown
 
 
-def test_records_of_other_code_are_told_of_and_made_anew_only_when_asked(tmp_path):
+def test_records_of_other_code_are_told_of_and_made_anew_only_when_asked(tmp_path, here):
     arguments = ("gridworld", "--runs", 3, "--jobs", 1, "--out", tmp_path / "out")
-    assert "other code" not in run(*arguments) + run(*arguments)
+    assert "other code" not in here(*arguments) + here(*arguments)
     with sqlite3.connect(tmp_path / "out" / "records.sqlite") as connection:
         connection.execute("UPDATE records SET version = '0.0.9+00000000' WHERE setting LIKE '%\"seed\": 1%'")
     connection.close()
-    assert "1 of the 3 records" in run(*arguments)
-    assert "other code" not in run(*arguments, "--fresh")
+    assert "1 of the 3 records" in here(*arguments)
+    assert "other code" not in here(*arguments, "--fresh")

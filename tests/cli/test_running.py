@@ -60,11 +60,12 @@ def on_a_terminal(arguments, folder):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_terminal_shows_how_far_it_is(command, folder):
+def test_a_terminal_shows_how_far_it_is(command, folder, command_line, monkeypatch):
     shown, out = on_a_terminal(COMMANDS[command], folder)
-    piped = subprocess.run([sys.executable, "-m", "policyspace", *COMMANDS[command]], cwd=folder, capture_output=True)
-    assert piped.stderr == b"", "in pipes there is nothing"
-    assert out == piped.stdout.decode(), "the answer is the same, and only the answer"
+    monkeypatch.chdir(folder)
+    _, piped, complained = command_line(*COMMANDS[command])
+    assert complained == "", "in pipes there is nothing"
+    assert out == piped, "the answer is the same, and only the answer"
     if command == "identify":
         assert re.search(r"simulating data sets.*\d+ of \d+", shown)
     assert "0:00:0" in shown, "the time that has passed"
@@ -101,7 +102,7 @@ def test_whoever_listens_hears_every_step():
     assert heard == [("letters", 0, 2), ("letters", 1, 2)]
 
 
-def test_every_long_command_can_be_quiet():
+def test_every_long_command_can_be_quiet(command_line):
     for command in (
         "identify",
         "plan",
@@ -114,26 +115,24 @@ def test_every_long_command_can_be_quiet():
         "study tell",
         "study status",
     ):
-        done = subprocess.run([sys.executable, "-m", "policyspace", *command.split(), "--help"], capture_output=True)
-        assert b"--quiet" in done.stdout, command
+        assert "--quiet" in command_line(*command.split(), "--help")[1], command
 
 
-def test_the_report_holds_the_command_that_makes_it_again(folder, tmp_path):
+def test_the_report_holds_the_command_that_makes_it_again(folder, tmp_path, command_line, monkeypatch):
+    monkeypatch.chdir(folder)
     page = tmp_path / "a page.html"
     arguments = ["identify", "log.csv", "--actions", "move", "--features", "x", "--features", "y,z", "--no-intercept"]
     arguments += ["--rule", "combinatorial", "--report", str(page)]
-    run = [sys.executable, "-m", "policyspace"]
-    done = subprocess.run([*run, *arguments, "-q"], cwd=folder, capture_output=True, text=True)
-    assert f"Saved {page}" in done.stdout
+    assert f"Saved {page}" in command_line(*arguments, "-q")[1]
     text = page.read_text(encoding="utf-8")
     command = re.search(r"<pre[^>]*><code>(.*?)</code>", text, re.DOTALL)[1].replace("&#x27;", "'")
     assert sorted(shlex.split(command)) == sorted(["policyspace", *arguments])
-    again = subprocess.run([*run, *shlex.split(command)[1:]], cwd=folder, capture_output=True, text=True)
-    assert again.returncode == 0 and page.read_text(encoding="utf-8") == text
+    code, _, _ = command_line(*shlex.split(command)[1:])
+    assert not code and page.read_text(encoding="utf-8") == text
 
 
-def test_reports_that_cannot_be_saved_are_refused_before_the_work(folder):
-    run = [sys.executable, "-m", "policyspace", "identify", "log.csv", "--actions", "move", "--report"]
+def test_reports_that_cannot_be_saved_are_refused_before_the_work(folder, command_line, monkeypatch):
+    monkeypatch.chdir(folder)
     for target, words in {"answer.txt": ".html", "absent/answer.html": "there is no folder"}.items():
-        done = subprocess.run([*run, target], cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 2 and words in done.stderr and done.stdout == ""
+        code, out, err = command_line("identify", "log.csv", "--actions", "move", "--report", target)
+        assert code == 2 and words in err and out == ""

@@ -16,6 +16,7 @@ from policyspace.identification import identify
 APP = typer.Typer(pretty_exceptions_enable=False)
 APP.command()(simulate)
 QUICK = ["--learning-steps", "20", "--episodes", "30"]
+ALONE = "--no-compare"  # two agents less that learn, and whose programs are compiled
 
 
 def run(*arguments):
@@ -34,6 +35,7 @@ def test_a_file_knows_its_truth_its_configuration_and_its_policy(tmp_path):
     assert data.metadata["seed"] == 0 and data.num_episodes == 30
     assert data.action_names == ("up", "down", "left", "right")
     assert "Learned in 20 steps" in said and "row_1, col_0" in said and str(path) in said
+    assert "best known for what it controls" in said and data.metadata["returns"]["distance"] > 0
 
 
 def test_same_seed_same_bytes_and_another_seed_other_ones(tmp_path):
@@ -47,14 +49,14 @@ def test_identify_needs_no_options_and_finds_the_truth(tmp_path):
     """A well-trained agent, 1000 episodes, at a significance that leaves chance one false verdict in a thousand."""
     path = tmp_path / "grid.parquet"
     owned = ["row_0", "col_0", "goal_row_0", "goal_col_0"]
-    run("gridworld", "--controls", ",".join(owned), "--episodes", "1000", "--seed", "5", "--out", path)
+    run("gridworld", "--controls", ",".join(owned), "--episodes", "1000", "--seed", "5", "--out", path, ALONE)
     answer = identify(read(path), significance=0.001)
     assert sorted(answer.truth) == sorted(owned) == sorted(answer.core)
 
 
 def test_the_continuous_agent_passes_on_its_covariance(tmp_path):
     path = tmp_path / "golf.csv"
-    run("minigolf", "--controls", "x,sqrt_x", "--learning-steps", "10", "--episodes", "50", "--out", path)
+    run("minigolf", "--controls", "x,sqrt_x", "--learning-steps", "10", "--episodes", "50", "--out", path, ALONE)
     data = read(path)
     assert data.metadata["policy"] == {"family": "gaussian", "intercept": True, "covariance": [[pytest.approx(1e-4)]]}
     answer = identify(data)
@@ -70,7 +72,8 @@ def test_an_agent_is_saved_loaded_and_taught_further(tmp_path):
     again = read(out)
     np.testing.assert_array_equal(first.actions, again.actions)
     assert first.metadata == again.metadata
-    run("gridworld", "--agent", agent, "--learning-steps", "10", "--save-agent", more, "--out", out, "--episodes", "5")
+    further = ["--learning-steps", "10", "--save-agent", more]
+    run("gridworld", "--agent", agent, *further, "--out", out, "--episodes", "30", ALONE)
     before, after = json.loads(agent.read_text()), json.loads(more.read_text())
     assert before["theta"] != after["theta"] and len(after["learning_curve"]) == 10
 
@@ -78,7 +81,8 @@ def test_an_agent_is_saved_loaded_and_taught_further(tmp_path):
 @pytest.mark.parametrize("suffix", ["gif", "png"])
 def test_an_episode_is_drawn(tmp_path, suffix):
     picture = tmp_path / f"episode.{suffix}"
-    run("gridworld", "--out", tmp_path / "d.csv", "--render", picture, "--episodes", "5", "--learning-steps", "5")
+    quick = ["--episodes", "5", "--learning-steps", "5", ALONE]
+    run("gridworld", "--out", tmp_path / "d.csv", "--render", picture, *quick)
     with Image.open(picture) as image:
         length = int(np.sum(read(tmp_path / "d.csv").episodes == 0))
         width, height = image.size
@@ -92,24 +96,24 @@ def test_an_episode_is_drawn(tmp_path, suffix):
 
 def test_the_default_file_is_named_after_the_world(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run("cartpole", "--learning-steps", "0", "--episodes", "3")
+    run("cartpole", "--learning-steps", "0", "--episodes", "3", ALONE)
     assert read("cartpole.parquet").metadata["world"] == "cartpole"
 
 
 def test_actions_that_are_never_chosen_are_left_out_and_named(tmp_path):
     """An agent that always goes up or down, by its weights, never goes left or right."""
     agent, out = tmp_path / "agent.json", tmp_path / "data.csv"
-    run("gridworld", "--learning-steps", "0", "--save-agent", agent, "--out", out, "--controls", "all")
+    run("gridworld", "--learning-steps", "0", "--save-agent", agent, "--out", out, "--controls", "all", ALONE)
     content = json.loads(agent.read_text())
     content["theta"] = [60.0] + [0.0] * 16 + [60.0] + [0.0] * 16 + [-60.0] + [0.0] * 16
     agent.write_text(json.dumps(content))
-    said = run("gridworld", "--agent", agent, "--out", out)
+    said = run("gridworld", "--agent", agent, "--out", out, ALONE)
     assert read(out).action_names == ("up", "down")
     assert "not in the file: left, right" in said
 
 
 def test_an_agent_that_does_not_learn_is_said_not_to(tmp_path):
-    said = run("gridworld", "--controls", "none", "--learning-steps", "1", "--out", tmp_path / "d.csv")
+    said = run("gridworld", "--controls", "none", "--learning-steps", "1", "--out", tmp_path / "d.csv", ALONE)
     assert "did not learn" in said and "nothing but the constant" in said
 
 
@@ -133,7 +137,8 @@ BAD = [
 def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     if "golfer.json" in arguments:
-        run("minigolf", "--learning-steps", "0", "--save-agent", "golfer.json", "--out", "d.csv", "--episodes", "2")
+        quick = ["--learning-steps", "0", "--episodes", "2", ALONE]
+        run("minigolf", *quick, "--save-agent", "golfer.json", "--out", "d.csv")
     before = sorted(p.name for p in tmp_path.iterdir())
     with pytest.raises(InputError, match=message) as caught:
         CliRunner().invoke(APP, arguments, catch_exceptions=False)

@@ -1,27 +1,36 @@
 """C_I(ω/ω₀) and the information of a configuration, against the exact grid world, finite differences and simulation."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
+from policyspace.configuration import objective
 from policyspace.configuration.climb import Box
-from policyspace.configuration.objective import (
-    expected_information,
-    gradient_terms,
-    information_terms,
-    log_det_gain,
-    noncentrality_gain,
-    paper_objective,
-    weights_of,
-)
+from policyspace.configuration.objective import log_det_gain, noncentrality_gain
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds import make_world
+from policyspace.worlds import make_world, policy_gradient
 from policyspace.worlds.confmdp import rollout
 from policyspace.worlds.exact_gridworld import expected_return
-from policyspace.worlds.policy_gradient import cumulative_scores
 
 KEY = jax.random.key(20)
 
+# As designs use them: compiled as a whole, not operation by operation.
+weights_of, paper_objective, expected_information, cumulative_scores = (
+    jax.jit(function, static_argnums=0)
+    for function in (
+        objective.weights_of,
+        objective.paper_objective,
+        objective.expected_information,
+        policy_gradient.cumulative_scores,
+    )
+)
+gradient_terms, information_terms = (
+    jax.jit(function, static_argnums=(0, 1)) for function in (objective.gradient_terms, objective.information_terms)
+)
 
+
+@cache
 def agent(name, num_episodes, **settings):
     world = make_world(name, **settings)
     space = world.policy_space()
@@ -57,20 +66,20 @@ def test_at_the_configuration_of_the_data_it_is_the_on_distribution_objective(na
 
 @pytest.mark.parametrize("name", ["gridworld", "minigolf"])
 def test_the_derivative_in_the_configuration_matches_finite_differences(name):
-    world, space, theta, seen = agent(name, 60)
+    world, space, theta, seen = agent(name, 200)
     box = Box(world)
     indices = jnp.array(space.groups[space.tested[1]].indices)
     terms = gradient_terms(world, space, theta, seen, indices)
 
     @jax.jit
-    def objective(vector):
+    def value(vector):
         return paper_objective(world, terms, box.configuration(vector), 0.1)[0]
 
     point = box.vector(nearby(world, 0.02))
-    slope = np.asarray(jax.grad(objective)(point))
+    slope = np.asarray(jax.jit(jax.grad(value))(point))
     for i in range(min(len(point), 6)):
         h = 1e-5 * max(1.0, abs(float(point[i])))
-        numeric = (objective(point.at[i].add(h)) - objective(point.at[i].add(-h))) / (2 * h)
+        numeric = (value(point.at[i].add(h)) - value(point.at[i].add(-h))) / (2 * h)
         assert slope[i] == pytest.approx(float(numeric), rel=2e-4, abs=1e-7 * np.abs(slope).max())
 
 
@@ -82,7 +91,7 @@ def test_the_off_distribution_gradient_is_the_exact_one_of_the_grid_world():
     terms = gradient_terms(world, space, theta, seen, indices)
     _, steps = weights_of(world, seen, omega)
     per_episode = np.asarray(jnp.exp(steps) * terms.per_step[:, 0])
-    exact = np.asarray(jax.grad(lambda t: expected_return(world, space, t, omega))(theta))
+    exact = np.asarray(jax.jit(jax.grad(lambda t: expected_return(world, space, t, omega)))(theta))
     error = per_episode.mean(axis=0) - exact
     spread = per_episode.std(axis=0) / np.sqrt(len(per_episode))
     assert np.all(np.abs(error) < 5.5 * spread + 1e-12)
@@ -118,11 +127,11 @@ def test_weighted_information_matches_simulation_at_the_new_configuration(name):
 
 
 def test_information_is_the_fisher_information_of_the_space():
-    world, space, theta, seen = agent("gridworld", 50)
+    world, space, theta, seen = agent("gridworld", 200)
     total, _ = expected_information(world, information_terms(world, space, theta, seen), seen.configuration)
     mask = np.asarray(seen.mask)
     fisher = space.fisher(np.asarray(theta), np.asarray(seen.features)[mask])
-    assert np.allclose(total, fisher * mask.sum() / 50, atol=1e-9)
+    assert np.allclose(total, fisher * mask.sum() / 200, atol=1e-9)
 
 
 def test_log_det_gain_is_that_of_the_schur_complement():

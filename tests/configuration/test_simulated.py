@@ -67,7 +67,8 @@ def test_information_is_that_of_importance_weights_of_one():
     space = world.policy_space()
     theta = 0.3 * np.random.default_rng(0).normal(size=space.num_parameters)
     seen = world.simulate(space, theta, world.default_configuration(), KEY, 30)
-    weighted, _ = expected_information(world, information_terms(world, space, theta, seen), seen.configuration)
+    terms = jax.jit(information_terms, static_argnums=(0, 1))(world, space, theta, seen)
+    weighted, _ = jax.jit(expected_information, static_argnums=0)(world, terms, seen.configuration)
     assert np.allclose(information_per_episode(space, theta, seen), weighted, atol=1e-10)
 
 

@@ -26,7 +26,7 @@ PEAKS = {("A2", 300): 11.5, ("A2", 3000): 3.0, ("A1", 300): 8.0, ("A1", 3000): 5
 
 
 def test_the_best_putter_is_that_of_each_run():
-    found = best_putters(curves(records(PEAKS)))
+    found = best_putters(curves(records(PEAKS), "num_steps"))
     assert found["A2", 300].value == pytest.approx((11.5 + 13.0) / 2) and found["A2", 300].num_runs == 4
     assert found["A1", 3000].value == pytest.approx((5.0 + 6.5) / 2)
 

@@ -11,6 +11,7 @@ from policyspace.configuration import DESIGNS
 from policyspace.fits import likelihood_of
 from policyspace.inference.eprocess import EProcess
 from policyspace.policies.jax_setup import jax
+from tests.some_episodes import some_episodes
 
 KEY = jax.random.key(11)
 TESTED = {"gridworld": ("row_0", "row_1", "col_1", "goal_col_0"), "car": ("sensor_+45", "sensor_-30")}
@@ -68,10 +69,10 @@ def in_json(rounds):
 )
 def test_a_linear_policy_has_the_same_rounds_in_both(tmp_path, design, options):
     world = make_world("gridworld")
-    theta = agent_of(world, TESTED["gridworld"])
+    space, theta = world.policy_space(), agent_of(world, TESTED["gridworld"])
 
     def observe(world, key, omega, count):
-        return rollout(world, world.policy_space(), theta, omega, key, count)
+        return some_episodes(world, space, theta, omega, key, count)
 
     rounds, study, requests = driven(tmp_path, "gridworld", observe, design=design, **options)
     assert in_json(rounds) == in_json(study.rounds())

@@ -18,7 +18,7 @@ from policyspace.fits import likelihood_of
 from policyspace.inference.eprocess import EProcess
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
-from policyspace.worlds.confmdp import rollout
+from tests.some_episodes import some_episodes
 
 GOLF = make_world("minigolf")
 GOLF_SPACE = GOLF.policy_space()
@@ -27,7 +27,7 @@ GOLF_SPACE = GOLF.policy_space()
 def golf(seed, count=40, slope=0.02):
     """A golfer that owns the distance alone."""
     theta = np.array([0.3, slope, 0.0, 0.0, 0.0, 0.0])
-    seen = rollout(GOLF, GOLF_SPACE, theta, GOLF.default_configuration(), jax.random.key(seed), count)
+    seen = some_episodes(GOLF, GOLF_SPACE, theta, GOLF.default_configuration(), jax.random.key(seed), count)
     return seen.pairs(GOLF.feature_names, GOLF.action_names, {"truth": ["x"]})
 
 

@@ -9,12 +9,12 @@ import pytest
 from policyspace.errors import InputError
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.network import BoltzmannNetwork
-from policyspace.worlds import make_world
+from policyspace.worlds import exact_gridworld, make_world
 from policyspace.worlds.agents import learn, plateau, reached, support_of
 from policyspace.worlds.best_known import returns_of
-from policyspace.worlds.exact_gridworld import expected_return
 from policyspace.worlds.saved_agents import load_agent, save_agent
 
+expected_return = jax.jit(exact_gridworld.expected_return, static_argnums=(0, 1))
 WORLD = make_world("gridworld")
 SPACE = WORLD.policy_space()
 SHORT = {"num_steps": 23, "num_episodes": 50}

@@ -8,14 +8,16 @@ from policyspace.policies.groups import Group
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
 from policyspace.worlds import make_world
+from policyspace.worlds import policy_gradient as module
 from policyspace.worlds.confmdp import rollout
 from policyspace.worlds.exact_gridworld import expected_return
 from policyspace.worlds.gridworld import Gridworld
-from policyspace.worlds.policy_gradient import FEW, Ended, cumulative_scores, policy_gradient, step_gradient
+from policyspace.worlds.policy_gradient import FEW, Ended, policy_gradient, step_gradient
 from policyspace.worlds.trajectories import Trajectories
 
 FEATURES = ("x", "y")
 gradient_of = jax.jit(policy_gradient, static_argnums=(0, 1, 5))
+cumulative_scores = jax.jit(module.cumulative_scores, static_argnums=0)
 
 
 class Cauchy(PolicySpace):
@@ -135,7 +137,7 @@ def test_mean_gradient_is_the_exact_one_of_the_grid_world():
         np.asarray(part)
         for part in jax.lax.map(lambda key: policy_gradient(world, space, theta, omega, key, 2000), keys)
     )
-    value, exact = jax.value_and_grad(lambda t: expected_return(world, space, t, omega))(theta)
+    value, exact = jax.jit(jax.value_and_grad(lambda t: expected_return(world, space, t, omega)))(theta)
     for found, wanted in ((estimates, np.asarray(exact)), (returns, float(value))):
         standard_error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
         assert (np.abs(found.mean(axis=0) - wanted) < 5 * standard_error).all()

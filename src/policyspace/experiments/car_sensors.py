@@ -7,6 +7,7 @@ import numpy as np
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.adam_fits import adam_fits, network_likelihood
+from policyspace.experiments.agents_learned import LEARNED, reached
 from policyspace.experiments.car_panels import analyse
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.experiments.literal import LITERAL, procedures
@@ -23,7 +24,6 @@ from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.policies.network import GaussianNetwork
 from policyspace.worlds.agents import learn
-from policyspace.worlds.car import ROAD_LENGTH, Y
 
 __all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
 
@@ -34,9 +34,6 @@ RUNS = CAR.runs.value
 EPISODES = {"literal": CAR.num_episodes.value, "ours": (10, 30, 100, 300)}
 LONG, SHARE = 300, 4
 """So many episodes take as long as all that are fewer: only one in so many drivers is observed for them."""
-
-LEARNED = 0.9
-"""A driver has failed to learn when fewer than this share of its episodes reach the end of the road."""
 
 
 def cells(scale: Scale) -> list[Cell]:
@@ -134,7 +131,7 @@ def driver(seed: int, learning_rate: float) -> tuple[Demonstrations, dict[str, A
     learning, acting = jax.random.split(jax.random.key(seed))
     agent = learn(world, space, key=learning, learning_rate=learning_rate)
     episodes = agent.act(world, agent.configuration, acting, max(EPISODES["ours"]))
-    arrived = float((np.asarray(episodes.states)[..., Y].max(axis=1) > ROAD_LENGTH).mean())
+    arrived = float(reached("car", episodes).mean())
     how = {
         "failed": arrived < LEARNED,
         "arrived": round(arrived, 4),

@@ -8,7 +8,7 @@ import polars as pl
 from policyspace.experiments.frames import groups, means, paired, tidy
 from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
 from policyspace.experiments.literal import LITERAL, settings_panels
-from policyspace.experiments.minigolf_learning import OURS, best_returns, by_learning, learnings, panel_name
+from policyspace.experiments.minigolf_learning import OURS, best_returns, by_deviation, learnings
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
 from policyspace.policies.jax_setup import jax
@@ -74,18 +74,18 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
 
 
 def analyse(records: list[Record]) -> list[Panel]:
-    """One panel for each σ_π and way of learning that has records of both agents."""
-    ways = by_learning(records)
-    made = [_panel(*way, own) for way, own in ways if {r.setting["agent"] for r in own} == set(AGENTS)]
+    """One panel for each σ_π that has records of both agents."""
+    found = by_deviation(records)
+    made = [_panel(deviation, own) for deviation, own in found if {r.setting["agent"] for r in own} == set(AGENTS)]
     return made + settings_panels("minigolf-curve", "minigolf", records)
 
 
-def curves(records: list[Record]) -> pl.DataFrame:
-    """A row an agent, run and putter length."""
+def curves(records: list[Record], *kept: str) -> pl.DataFrame:
+    """A row an agent, run and putter length, with what else is kept of a setting."""
 
     def rows(record: Record) -> list[dict[str, Any]]:
         points = zip(record.setting["putter_lengths"], record.result["returns"], strict=True)
-        run = {"agent": record.setting["agent"], "seed": record.setting["seed"]}
+        run = {name: record.setting[name] for name in ("agent", *kept, "seed")}
         return [run | {"length": length, "return": value} for length, value in points]
 
     return tidy(records, rows).sort("agent", maintain_order=True)
@@ -145,18 +145,22 @@ CRITERIA = (
 )
 
 
-def _panel(deviation: float, start: str, records: list[Record]) -> Panel:
-    found = curves(records)
+def _panel(deviation: float, records: list[Record]) -> Panel:
+    found, learning = curves(records), records[0].setting["learning"]
     parts, num_curves = judge(found), sum(r.setting["agent"] == "A1" for r in records)
-    if "warm" in records[0].setting["learning"]:
+    if "warm" in learning:
         how = "the best of fresh starts and of warm ones from both neighbours along ω"
     else:
-        how = "100 steps of 100 episodes, as published" if start == "uniform" else "one brief learning a putter"
+        how = (
+            "100 steps of 100 episodes, as published"
+            if learning["start"] == "uniform"
+            else "one brief learning a putter"
+        )
     returns = {agent: means(own, "return", "length") for agent, own in groups(found, "agent").items()}
     reference = REFERENCE if deviation == OURS else {}
     agents = [SUBSCRIPTS[agent] for agent in AGENTS]
     return Panel(
-        name=panel_name("minigolf-curve", deviation, start),
+        name=f"minigolf-curve-{deviation:g}",
         title=f"Return of the best policy with each putter, σ = {deviation:g}",
         claim="For agent A₁, which sees distance and friction, the optimal putter length is ω* = 5, while for agent A₂, "
         "which sees the distance alone, it is ω* = 11.5: the best configuration depends on the policy space.",

@@ -66,18 +66,12 @@ def learnings(scale: Scale) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     return [(procedure, *pair) for procedure in procedures(scale) for pair in ways[procedure]]
 
 
-def by_learning(records: list[Record]) -> list[tuple[tuple[float, str], list[Record]]]:
-    """Records by the σ_π and the start of their learning, in that order."""
-    found: dict[tuple[float, str], list[Record]] = {}
+def by_deviation(records: list[Record]) -> list[tuple[float, list[Record]]]:
+    """Records of one procedure by σ_π."""
+    found: dict[float, list[Record]] = {}
     for record in records:
-        learning = record.setting["learning"]
-        found.setdefault((deviation_of(learning), learning["start"]), []).append(record)
+        found.setdefault(deviation_of(record.setting["learning"]), []).append(record)
     return sorted(found.items())
-
-
-def panel_name(experiment: str, deviation: float, start: str) -> str:
-    """The name of the panel of such records."""
-    return f"{experiment}-{deviation:g}"
 
 
 def learned(learning: Mapping[str, Any], controls: Iterable[str], putter_length: float, key: Key) -> np.ndarray:

@@ -12,13 +12,12 @@ from policyspace.experiments.judging import FEWEST, Part, above, verdict_of, why
 from policyspace.experiments.minigolf_learning import (
     best_learned,
     best_returns,
-    by_learning,
+    by_deviation,
     deviation_of,
     golf,
     learned,
     learnings,
     mean_return,
-    panel_name,
 )
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
@@ -126,8 +125,8 @@ def _best_of(setting: str, controls: tuple[str, ...]) -> float:
 
 
 def analyse(records: list[Record]) -> list[Panel]:
-    """One panel for each σ_π and way of learning."""
-    return [_panel(*way, own) for way, own in by_learning(records)]
+    """One panel for each σ_π."""
+    return [_panel(deviation, own) for deviation, own in by_deviation(records)]
 
 
 def outcomes(records: list[Record]) -> pl.DataFrame:
@@ -166,14 +165,14 @@ CRITERIA = (
 )
 
 
-def _panel(deviation: float, start: str, records: list[Record]) -> Panel:
+def _panel(deviation: float, records: list[Record]) -> Panel:
     found = outcomes(records)
     parts = judge(found)
     returns = means(found, "return", "strategy")
     lengths = {name: own["length"].to_list() for name, own in groups(found, "strategy").items()}
     exact = sum(set(r.result["selected"]) == AGENT_A2 for r in records)
     return Panel(
-        name=panel_name("minigolf-strategies", deviation, start),
+        name=f"minigolf-strategies-{deviation:g}",
         title=f"A₂'s return with a putter chosen in four ways, σ = {deviation:g}",
         claim="The performance of the identification procedure (iii) is comparable with that of the oracle (iv) and notably "
         "higher than the performance when employing an incorrect policy space (ii).",

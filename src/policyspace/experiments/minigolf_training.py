@@ -5,19 +5,18 @@ An agent that has not learned to dose its strokes does best with a putter that h
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
-from policyspace.experiments.frames import groups, means, tidy
+from policyspace.experiments.frames import groups, means
+from policyspace.experiments.minigolf_curve import AGENTS, COLOURS, NAMES, PAPER, best_putter, curves
 from policyspace.experiments.minigolf_learning import OURS, golf, mean_return
 from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Cell, Record
 from policyspace.policies.jax_setup import jax
 from policyspace.report.estimates import Mean
 from policyspace.report.plots import draw_lines, legend, logarithmic
-from policyspace.report.style import BLUE, DASHED, INK, RED, bare, new_figure
+from policyspace.report.style import DASHED, INK, bare, new_figure
 from policyspace.worlds.agents import learn
-from policyspace.worlds.minigolf import AGENT_A2, Minigolf
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,12 +31,6 @@ NUM_EPISODES, RATE = 100, 0.001
 """Of a step of learning: the paper's number, and a rate that its authors' code uses and the paper does not state."""
 MEASURED = 10_000
 """Episodes that tell what a policy returns."""
-
-AGENTS = {"A1": frozenset(Minigolf.feature_names), "A2": AGENT_A2}
-NAMES = {"A1": "A₁, sees distance and friction", "A2": "A₂, sees distance alone"}
-COLOURS = {"A1": BLUE, "A2": RED}
-PAPER = {"A1": 5.0, "A2": 11.5}
-"""The best putter lengths that the paper states."""
 
 
 def cells(scale: Scale) -> list[Cell]:
@@ -78,9 +71,9 @@ def analyse(records: list[Record]) -> list[Panel]:
     """ω* against the steps of learning, and the curves that it is the top of."""
     if not records:
         return []
-    found = curves(records)
+    found = curves(records, "num_steps").sort("agent", "num_steps", "seed", "length")
     best = best_putters(found)
-    last = found["steps"].to_numpy().max()
+    last = found["num_steps"].to_numpy().max()
     told = "; ".join(
         f"{NAMES[agent].split(',')[0]} "
         + ", ".join(f"{mean.words} after {n}" for (other, n), mean in best.items() if other == agent)
@@ -121,32 +114,20 @@ def _together(best: dict[tuple[str, int], Mean]) -> str:
     return f"The paper's 11.5 for A₂ lies in the interval {first}; that and its 5 for A₁ together do {where}."
 
 
-def curves(records: list[Record]) -> pl.DataFrame:
-    """A row an agent, number of steps, run and putter."""
-
-    def rows(record: Record) -> list[dict[str, Any]]:
-        s = record.setting
-        own = {"agent": s["agent"], "steps": s["num_steps"], "seed": s["seed"]}
-        points = zip(s["putter_lengths"], record.result["returns"], strict=True)
-        return [own | {"length": length, "return": value} for length, value in points]
-
-    return tidy(records, rows).sort("agent", "steps", "seed", "length")
-
-
 def best_putters(found: pl.DataFrame) -> dict[tuple[str, int], Mean]:
     """The putter with which a run returns most, as a mean over runs."""
     tops = [
-        {"agent": agent, "steps": steps, "best": own["length"][int(np.argmax(own["return"].to_numpy()))]}
-        for (agent, steps, _), own in groups(found, "agent", "steps", "seed").items()
+        {"agent": agent, "steps": steps, "best": best_putter(own)}
+        for (agent, steps, _), own in groups(found, "agent", "num_steps", "seed").items()
     ]
     return means(pl.DataFrame(tops), "best", "agent", "steps")
 
 
 def _top(found: pl.DataFrame, agent: str, steps: int) -> tuple[str, str]:
     """The best putter of the mean curve, and what it returns."""
-    own = means(found.filter((pl.col("agent") == agent) & (pl.col("steps") == steps)), "return", "length")
-    best = max(own, key=lambda length: own[length].value)
-    return f"{best:g}", own[best].words
+    own = found.filter((pl.col("agent") == agent) & (pl.col("num_steps") == steps))
+    best = best_putter(own)
+    return f"{best:g}", means(own, "return", "length")[best].words
 
 
 def draw(found: pl.DataFrame, best: dict[tuple[str, int], Mean]) -> "Figure":
@@ -163,12 +144,12 @@ def draw(found: pl.DataFrame, best: dict[tuple[str, int], Mean]) -> "Figure":
     left.set(xlabel="steps of learning (dashed: what the paper states)", ylabel="best putter length")
     left.set_title("the best putter moves as agents learn", loc="left", fontsize=10.5, color=INK)
     legend(left, loc="lower left")
-    steps = found["steps"].unique().sort().to_list()
+    steps = found["num_steps"].unique().sort().to_list()
     shades = dict(zip(map(str, steps), ("#f2b8ae", "#e58a7c", "#d5604f", "#c0392b", "#7d1f15"), strict=False))
-    own = found.filter(pl.col("agent") == "A2").with_columns(pl.col("steps").cast(pl.String))
+    own = found.filter(pl.col("agent") == "A2")
     labels = {name: f"{name} steps" for name in shades}
-    lost = own.with_columns(lost=-pl.col("return"))
-    draw_lines(right, means(lost, "lost", "steps", "length"), shades, labels, marker="")
+    lost = own.with_columns(pl.col("num_steps").cast(pl.String), lost=-pl.col("return"))
+    draw_lines(right, means(lost, "lost", "num_steps", "length"), shades, labels, marker="")
     right.set_yscale("log")
     right.set_yticks([4, 6, 10, 20, 40], ["−4", "−6", "−10", "−20", "−40"])
     right.minorticks_off()

@@ -11,7 +11,7 @@ from policyspace.data.joint_moments import BLOCK
 from policyspace.fits.choice_columns import ChoiceColumns, Coefficients, Seen
 from policyspace.fits.choice_covariance import Covariance
 from policyspace.fits.design import Design
-from policyspace.fits.softmax import AT_ONCE, CURVED, action_weights
+from policyspace.fits.softmax import AT_ONCE, CURVED, CurvedRows, action_weights
 from policyspace.policies.choice_linear import ChoiceLinear
 from policyspace.policies.groups import INTERCEPT
 
@@ -101,7 +101,7 @@ class ChoiceDesign(Design):
         return (weights / self.scale) @ np.linalg.inv(self._move).T
 
 
-class ChoiceRows:
+class ChoiceRows(CurvedRows):
     """log L(θ) = θᵀT − Σ w_i log Σ_b exp θᵀt(s_i, b), T = Σ w_i t(s_i, a_i), b over the actions available in row i.
 
     An offset o(s, a) is added to every θᵀt(s, a).
@@ -118,7 +118,6 @@ class ChoiceRows:
         self.design, self.features, self.actions, self.weights = design, features, actions, weights
         self.columns = ChoiceColumns(design.space, design.shift, offset)
         self.total_weight = float(len(features) if weights is None else weights.sum())
-        self._last: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -219,24 +218,6 @@ class ChoiceRows:
 
     def _from_sums(self, thetas: np.ndarray, partition: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return thetas @ self.statistic + self.known - partition, self.statistic - mean * self.design.inverse_scale
-
-    def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log L and its gradient at one θ; the Hessian, which is asked for next, comes from the same pass."""
-        partition, mean, curvature = self._curvatures(theta[None])
-        self._last = theta.copy(), curvature[0]
-        values, gradients = self._from_sums(theta[None], partition, mean)
-        return float(values[0]), gradients[0]
-
-    def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """−∇² log L = Σ w_i Cov[t(s_i, ·)] = Σ w_i (Σ_b p_b t_b t_bᵀ − t̄ t̄ᵀ) [d, d]."""
-        last = self._last
-        if last is None or not np.array_equal(last[0], theta):
-            self._last = last = theta.copy(), self.hessians(theta[None])[0]
-        return last[1]
-
-    def hessians(self, thetas: np.ndarray) -> np.ndarray:
-        """The same at several θ [m, d, d], in one pass."""
-        return self._curvatures(thetas)[2]
 
     def _curvatures(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Σ w A [m], Σ w E[t] [m, d] and −∇² log L [m, d, d] at θ [m, d]."""

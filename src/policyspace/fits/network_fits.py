@@ -302,6 +302,6 @@ def residual_covariance(
             )
         space = GaussianNetwork(features, actions, hidden, covariance)
         theta = NetworkLikelihood(space, x, a, None).ridge(space.everything, 1.0)
-        residual = a - space.mean(theta, x)
+        residual = a - space.output(theta, x)
         covariance = residual.T @ residual / (len(a) - space.num_parameters / a.shape[1])
     return covariance

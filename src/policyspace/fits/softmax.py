@@ -1,5 +1,6 @@
 """Sums over rows for the Boltzmann likelihood: its value, gradient and Hessian at many θ in one pass."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,7 +120,43 @@ def action_weights(block: Block, num_actions: int) -> np.ndarray:
     return played if block.weights is None else played * block.weights[:, None]
 
 
-class SoftmaxRows:
+class CurvedRows(ABC):
+    """Rows whose sums at θ give log L, its gradient and its Hessian in one pass."""
+
+    _last: tuple[np.ndarray, np.ndarray] | None = None
+
+    @abstractmethod
+    def _curvatures(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Σ w A [m], Σ w E[t] and −∇² log L [m, d, d] at θ [m, d]."""
+
+    @abstractmethod
+    def _from_sums(self, thetas: np.ndarray, partition: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log L [m] and its gradient [m, d] from those sums."""
+
+    def expand(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """log L [m], its gradient [m, d] and −∇² log L [m, d, d] at θ [m, d], in one pass."""
+        partition, mean, curvature = self._curvatures(thetas)
+        return *self._from_sums(thetas, partition, mean), curvature
+
+    def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """log L and its gradient at one θ; the Hessian, which is asked for next, comes from the same pass."""
+        values, gradients, curvature = self.expand(theta[None])
+        self._last = theta.copy(), curvature[0]
+        return float(values[0]), gradients[0]
+
+    def hessian(self, theta: np.ndarray) -> np.ndarray:
+        """−∇² log L = Σ w_i Cov[t(s_i, ·)] [d, d]."""
+        last = self._last
+        if last is None or not np.array_equal(last[0], theta):
+            self._last = last = theta.copy(), self.hessians(theta[None])[0]
+        return last[1]
+
+    def hessians(self, thetas: np.ndarray) -> np.ndarray:
+        """The same at several θ [m, d, d], in one pass."""
+        return self._curvatures(thetas)[2]
+
+
+class SoftmaxRows(CurvedRows):
     """log L(θ) = θᵀT − Σ w_i A(θ, s_i), T = Σ w_i t(s_i, a_i): the actions enter once, then only states are needed.
 
     Rows are standardised block by block, so that no second copy of the data is ever held.
@@ -132,7 +169,6 @@ class SoftmaxRows:
         if statistic is None:
             (statistic,) = rows.total(Statistic(design.standardise, num_actions))
         self.statistic: np.ndarray = statistic
-        self._last: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return self.rows.num_rows
@@ -175,28 +211,6 @@ class SoftmaxRows:
         return self._from_sums(
             thetas, *self.rows.total(Partitions(self.design.standardise, self._columns(thetas)), BLOCK)
         )
-
-    def at(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log L and its gradient at one θ; the Hessian, which is asked for next, comes from the same pass."""
-        values, gradients, curvature = self.expand(theta[None])
-        self._last = theta.copy(), curvature[0]
-        return float(values[0]), gradients[0]
-
-    def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """−∇² log L = Σ w_i (diag p_i − p_i p_iᵀ) ⊗ φ_i φ_iᵀ [d, d]."""
-        last = self._last
-        if last is None or not np.array_equal(last[0], theta):
-            self._last = last = theta.copy(), self._curvatures(theta[None])[2][0]
-        return last[1]
-
-    def hessians(self, thetas: np.ndarray) -> np.ndarray:
-        """The same at several θ [m, d, d], in one pass."""
-        return self._curvatures(thetas)[2]
-
-    def expand(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """log L [m], its gradient [m, d] and −∇² log L [m, d, d] at θ [m, d], in one pass."""
-        partition, mean, curvature = self._curvatures(thetas)
-        return *self._from_sums(thetas, partition, mean), curvature
 
     def _curvatures(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         partition, mean, curvature = self.rows.total(Curvatures(self.design.standardise, self._columns(thetas)), BLOCK)

@@ -202,16 +202,12 @@ class GaussianNetwork(Network):
 
     def expected_action(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """z_θ(s)."""
-        return np.asarray(self.mean(theta, features))
+        return np.asarray(self.output(theta, features))
 
     def describe(self) -> dict[str, Any]:
         """The hidden layers, the activation and the covariance."""
         shape = {"hidden": list(self.hidden), "activation": self.activation}
         return {"family": "gaussian-network", **shape, "covariance": self.covariance.tolist()}
-
-    def mean(self, theta: Array, features: Array) -> Array:
-        """E[a|s] = z_θ(s) [..., k]."""
-        return self.output(theta, features)
 
     def output_score(self, output: Array, actions: Array) -> Array:
         """Σ⁻¹(a − z)."""
@@ -219,7 +215,7 @@ class GaussianNetwork(Network):
 
     def log_prob(self, theta: Array, features: Array, actions: Array) -> Array:
         """The density, log π = −½ (a − z)ᵀΣ⁻¹(a − z) − ½ log det 2πΣ."""
-        xp, mean = theta.__array_namespace__(), self.mean(theta, features)
+        xp, mean = theta.__array_namespace__(), self.output(theta, features)
         log_det = float(np.linalg.slogdet(2 * np.pi * self.covariance)[1])
         return -0.5 * xp.sum(self.output_score(mean, actions) * (actions - mean), axis=-1) - 0.5 * log_det
 
@@ -227,7 +223,7 @@ class GaussianNetwork(Network):
         """Actions a = z_θ(s) + Σ^½ε."""
         root = np.linalg.cholesky(self.covariance)
         if isinstance(key, np.random.Generator):
-            mean = self.mean(theta, features)
+            mean = self.output(theta, features)
             return mean + key.standard_normal(mean.shape) @ root.T
         mean = self.columns(theta, features.T)
         return (mean + columns_of_noise(key, root, mean.shape)).T
