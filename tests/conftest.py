@@ -1,21 +1,13 @@
-"""Before any test: JAX has one thread in each worker, so that two workers do not fight over two cores, and a folder of its
-own for compiled code, so that none reads a file that another is writing. A real cluster.
-"""
+"""Before any test: one thread for JAX in each worker, so that two workers do not fight over two cores. A real cluster."""
 
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("PJRT_NPROC", "1")
-CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "policyspace"
-os.environ.setdefault(
-    "JAX_COMPILATION_CACHE_DIR", str(CACHES / f"jax-tests-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}")
-)
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 def started(*command, words):
