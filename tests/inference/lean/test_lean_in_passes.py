@@ -208,8 +208,11 @@ def autoregressive(rng, num, slope):
 @pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True])
 def test_the_level_is_kept_where_rows_hang_together(tmp_path, monkeypatch, named):
-    """An unused input and the noise of the actions both drift (AR .8), beside a used input; ten interleaved episodes."""
-    sampled(monkeypatch, 6000)
+    """An unused input and the noise of the actions both drift (AR .8), beside a used input; ten interleaved episodes.
+
+    There are so many more rows than the sample has that the richest regressions are taken.
+    """
+    sampled(monkeypatch, 4000)
     false = found = 0
     for seed in range(60):
         rng = np.random.default_rng([seed, 11])
