@@ -13,8 +13,7 @@ DEFAULTS = MappingProxyType(
         "POLICYSPACE_MAX_UNPACKING_RATIO": 10,  # unless it is less than so many times its own size
         "POLICYSPACE_MAX_BYTES_AT_ONCE": 256 << 20,  # of a data set that is read whole; a larger one is read in passes
         "POLICYSPACE_MAX_CLUSTERS": 4_000_000,  # episodes or subjects of one that is read in passes
-        "POLICYSPACE_MAX_PRODUCTS": 3
-        * 10**12,  # of numbers that the lean test may take for a log that is read in passes
+        "POLICYSPACE_MAX_PRODUCTS": 3 * 10**12,  # of numbers in the lean test of one that is read in passes
         "POLICYSPACE_MAX_COLUMNS": 10_000,  # of a table
         "POLICYSPACE_MAX_SETTINGS_BYTES": 4 << 20,  # of a TOML or JSON file
         "POLICYSPACE_MAX_DATABASE_BYTES": 1 << 30,  # of a study, or a file of records

@@ -29,7 +29,6 @@ RUNS_A_CLUSTER = 8
 MOST_NUMBERS = 2 << 20
 """Numbers that a part of the files sends back at a time (16 MiB)."""
 
-
 MOST_ENTRIES = 300
 """Entries of a score vector: beyond, interactions and products of tested inputs are dropped."""
 
