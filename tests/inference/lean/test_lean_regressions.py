@@ -5,7 +5,7 @@ import pytest
 
 from policyspace.inference.lean.bases import Basis, Bumps, Linear, Products, Waves
 from policyspace.inference.lean.moments import Projector, moments
-from policyspace.inference.lean.nuisance import _folds, _held_out_error, _richest, choose_family
+from policyspace.inference.lean.nuisance import _folds, _held_out_error, _richest, choose_family, compare_families
 from policyspace.inference.lean.rows import Rows, checked_rows
 
 SINGLE = [(0,), (1,), (2,), (3,)]
@@ -95,10 +95,10 @@ def test_the_family_follows_the_agent_and_the_number_of_rows():
 
 def test_a_sample_of_many_more_rows_takes_the_richest_family_that_misses_no_more():
     """Rows that are only compared cannot show misfits that all rows would take for use."""
-    rows = some_rows(2000)
-    found = choose_family(rows, SINGLE, 0, num_tested=1_000_000)
+    compared = compare_families(some_rows(2000), SINGLE, 0)
+    found = compared.chosen(num_tested=1_000_000)
     assert "fine curves and products" in found.name and found.basis.width > 30
-    assert choose_family(rows, SINGLE, 0, num_tested=4 * 2000).name == "linear"
+    assert compared.chosen(num_tested=4 * 2000).name == "linear"
     errors = {"simple": 0.5, "right": 0.4 * (1 + 50 / 800), "rich": 0.45 * (1 + 200 / 800)}
     assert _richest(errors, {"simple": 5, "right": 50, "rich": 200}, 1000) == "right"
     errors["rich"] = 0.4 * (1 + 200 / 800)

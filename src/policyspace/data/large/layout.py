@@ -166,7 +166,7 @@ class Taken:
         features: list[np.ndarray] = []
         for name in layout.features:
             if name in layout.categories:
-                features += [places[name][0][rows] == place for place in range(places[name][1] - 1)]
+                features += [places[name][0][rows] == level for level in range(places[name][1] - 1)]
             else:
                 features.append(self.arrays[name][rows])
         if not layout.discrete:

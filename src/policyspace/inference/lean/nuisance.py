@@ -41,12 +41,42 @@ class Choice:
     """Whether some family was no candidate because rows are few against inputs."""
 
 
-def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int, num_tested: int = 0) -> Choice:
-    """Five-fold cross-validation over episodes (blocks of rows where there are few); ties to the simpler.
+@dataclass(frozen=True)
+class Comparison:
+    """Families from simple to rich, and their held-out errors."""
 
-    Actions are predicted from all inputs, and a sample of the groups from the others: the richer of both choices is taken,
-    as a score is wrong only by the product of what both regressions miss. Where these rows are a sample of many more that
-    are tested (`num_tested`), ties go to the richer family: more rows show smaller misfits, and pay for more columns.
+    families: dict[str, tuple[Block, ...]]
+    errors: dict[str, float]
+    input_errors: dict[str, float]
+    num_rows: int
+    num_compared: int
+    limited: bool
+
+    def chosen(self, num_tested: int = 0) -> Choice:
+        """The richer of the best families for actions and for inputs; ties to the simpler.
+
+        Where the rows are a sample of many more that are tested (`num_tested`), ties go to the richer family: more rows
+        show smaller misfits, and pay for more columns.
+        """
+        if num_tested > MANY_MORE * self.num_compared:
+            widths = {name: _width(family) for name, family in self.families.items()}
+            best = [_richest(errors, widths, self.num_compared) for errors in (self.errors, self.input_errors)]
+        else:
+            best = [_simplest(self.errors, 1 / self.num_rows), _simplest(self.input_errors, TIE_OF_INPUTS)]
+        name = max(best, key=list(self.families).index)
+        return Choice(name, Basis(self.families[name]), self.errors, self.input_errors, self.limited)
+
+
+def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Choice:
+    """The family for these rows themselves."""
+    return compare_families(rows, groups, seed).chosen()
+
+
+def compare_families(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Comparison:
+    """Five-fold cross-validation over episodes (blocks of rows where there are few).
+
+    Actions are predicted from all inputs, and a sample of the groups from the others, as a score is wrong only by the
+    product of what both regressions miss.
     """
     families, limited = _candidates(rows, seed)
     blocks = list(dict.fromkeys(block for family in families.values() for block in family))
@@ -68,13 +98,7 @@ def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int, num_
             others = [mask & ~basis.depends[list(group)].any(axis=0) for group in sampled]
             found = [_held_out_error(sums, m, 1 + np.array(g)) for m, g in zip(others, sampled, strict=True)]
             for_inputs[name] = float(np.mean(found)) if found else 1.0
-    order, compared = list(families), int((fold >= 0).sum())
-    if num_tested > MANY_MORE * compared:
-        widths = {name: _width(family) for name, family in families.items()}
-        chosen = max((_richest(errors, widths, compared) for errors in (for_actions, for_inputs)), key=order.index)
-    else:
-        chosen = max(_simplest(for_actions, 1 / rows.num), _simplest(for_inputs, TIE_OF_INPUTS), key=order.index)
-    return Choice(chosen, Basis(families[chosen]), for_actions, for_inputs, limited)
+    return Comparison(families, for_actions, for_inputs, rows.num, int((fold >= 0).sum()), limited)
 
 
 def _simplest(errors: dict[str, float], tie: float) -> str:
