@@ -210,17 +210,16 @@ def draw(found: pl.DataFrame, reference: dict[str, dict[float, float]], title: s
 
 
 def _mark(axes: "Axes", agent: str, curve: dict[float, float]) -> None:
-    """The best putter of an agent, the paper's, and the agent's name."""
-    colour, best = COLOURS[agent], max(curve, key=lambda length: curve[length])
+    """The best putter of an agent, the paper's, and the agent's name: above the upper line, below the lower one."""
+    colour, best, above = COLOURS[agent], max(curve, key=lambda length: curve[length]), agent == "A1"
     axes.plot(best, curve[best], "o", color=colour, markersize=8, zorder=4)
-    axes.annotate(f"best at {best:g}", (best, curve[best]), xytext=(5, 9), textcoords="offset points", ha="left",
-                  color=colour, fontsize=9)  # fmt: skip
+    axes.annotate(f"best at {best:g}", (best, curve[best]), xytext=(5, 9) if above else (-2, -26),
+                  textcoords="offset points", ha="left", color=colour, fontsize=9)  # fmt: skip
     paper, middle = (float(np.interp(at, list(curve), list(curve.values()))) for at in (PAPER[agent], 7.5))
     axes.plot(
         PAPER[agent], paper, "D", markerfacecolor="none", markeredgewidth=1.6, color=colour, markersize=13, zorder=3
     )
-    # Above and to the right of one line, below and to the left of the other: clear of both, flat or falling.
-    above = agent == "A1"
+    # To the right of one line, to the left of the other: clear of both, flat or falling.
     axes.annotate(
         NAMES[agent], (7.5, middle), xytext=(6, 12) if above else (-6, -24), textcoords="offset points",
         ha="left" if above else "right", color=colour, fontsize=9.5, fontweight="bold",
