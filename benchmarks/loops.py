@@ -1,8 +1,7 @@
 """How often a whole loop of configuring selects anything wrongly, as a table in docs/designs.md.
 
-`python -m benchmarks.loops` runs the loops that the file of records does not have yet. Every loop is one agent with random
-controls from a random first configuration, which learns anew in every round. The same seed is the same agent in every
-cell of its world, and what it learned in a configuration is learned once.
+`python -m benchmarks.loops` runs the loops that the file of records does not have yet. Every loop is one random agent
+(`benchmarks.loop_agents`) from a random first configuration; the same seed is the same agent in every cell of its world.
 """
 
 import argparse
@@ -10,35 +9,37 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scipy.stats import binom
 
+from benchmarks.loop_agents import PARAMETERS, subject, world_of
 from policyspace.configuration import DESIGNS, configure
+from policyspace.configuration.simulated import ANYWHERE
 from policyspace.data.code_version import code_version
-from policyspace.policies import PolicySpace
-from policyspace.policies.jax_setup import jax
 from policyspace.table import Table
-from policyspace.worlds import make_world
-from policyspace.worlds.agents import Agent, learn
-from policyspace.worlds.confmdp import ConfMDP
 
 SIGNIFICANCE = 0.1
 FIRST_SEED = 10_000
 BLOCK = 20
 """Loops between two looks at the records."""
-BRIEF = {"gridworld": 200, "continuous-gridworld": 100, "minigolf": 300, "cartpole": 100}
-"""Steps of agents that hardly learn; what they do not control is exactly zero all the same."""
-SIZES = {"gridworld": (30, 100), "continuous-gridworld": (40, 130), "minigolf": (10, 30), "cartpole": (30, 100)}
+SIZES = {
+    "minigolf": (10, 30),
+    "cartpole": (30, 100),
+    "gridworld": (30, 100),
+    "continuous-gridworld": (40, 130),
+    "CartPole-v1": (10, 40),
+    "Pendulum-v1": (10, 40),
+}
+"""Episodes of a round: few, and enough."""
 CHEAP, EXPENSIVE = 200, 60
 """Loops a cell: the first where one takes about a second of one core or less, else the second."""
-LINEAR = {"minigolf": CHEAP, "cartpole": CHEAP, "gridworld": EXPENSIVE, "continuous-gridworld": EXPENSIVE}
-"""Loops a cell in each world whose policies are linear."""
+LEARNING = {"minigolf": CHEAP, "cartpole": CHEAP, "gridworld": EXPENSIVE, "continuous-gridworld": EXPENSIVE}
+"""Loops a cell in the package's own worlds, whose agents learn."""
 PAGE = Path("docs/designs.md")
 COLUMNS = (
-    "world", "design", "episodes a round", "rounds", "agents learned", "loops", "with a false selection", "at most",
+    "world", "agents", "design", "episodes a round", "rounds", "loops", "with a false selection", "at most",
 )  # fmt: skip
 
 
@@ -47,9 +48,9 @@ class Cell:
     """One kind of loop, and how many of it."""
 
     world: str
+    agents: str  # "learned well" or "hardly learned"; in Gymnasium environments "linear" or "network"
     design: str
     num_episodes: int  # a round
-    well: bool  # whether agents learn as well as they can, or hardly
     num_loops: int
     num_attempts: int = 3
     rule: str = "simplified"
@@ -74,54 +75,41 @@ class Found(NamedTuple):
 
 
 def cells() -> list[Cell]:
-    """Every world, design and size of a round, with agents that learned well and agents that hardly did."""
-    usual = [
-        Cell(world, design, size, well, num_loops)
-        for world, num_loops in LINEAR.items()
-        for well in ((True, False) if num_loops == EXPENSIVE else (False,))  # learning well takes longer than the loop
+    """Every world, kind of agent, design and size of a round."""
+    learning = [
+        Cell(world, agents, design, size, num_loops)
+        for world, num_loops in LEARNING.items()
+        for agents in ("learned well", "hardly learned")
+        if num_loops == EXPENSIVE or agents == "hardly learned"  # else learning well takes longer than the loop
         for design in ("none", "uniform", "d-optimal", "noncentrality")
+        for size in SIZES[world]
+    ]
+    unknown = [
+        Cell(world, agents, design, size, EXPENSIVE if (world, design) == ("Pendulum-v1", "simulated") else CHEAP)
+        for world in PARAMETERS
+        for agents in ("linear", "network")
+        for design in ANYWHERE
         for size in SIZES[world]
     ]
     few = {"num_updates": 50}
     return [
-        *usual,
-        Cell("minigolf", "paper", 10, False, EXPENSIVE, 2, options=few | {"penalty": 0.25}),
-        Cell("minigolf", "d-optimal", 10, False, EXPENSIVE, rule="combinatorial"),
-        Cell("gridworld", "paper", 30, True, EXPENSIVE, 1, options=few),
+        *learning,
+        Cell("minigolf", "hardly learned", "paper", 10, EXPENSIVE, 2, options=few | {"penalty": 0.25}),
+        Cell("minigolf", "hardly learned", "d-optimal", 10, EXPENSIVE, rule="combinatorial"),
+        Cell("gridworld", "learned well", "paper", 30, EXPENSIVE, 1, options=few),
+        *unknown,
     ]
-
-
-@cache
-def _world(name: str) -> tuple[ConfMDP, PolicySpace]:
-    """One object each, so that what is compiled for one cell serves all."""
-    world = make_world(name)
-    return world, world.policy_space()
-
-
-_learned: dict[Any, Agent] = {}
 
 
 def selects_wrongly(cell: Cell, seed: int) -> bool:
     """Whether the loop of one agent ever selects what the agent does not control."""
-    world, space = _world(cell.world)
-    controls, start, key = jax.random.split(jax.random.key(seed), 3)
-    truth = world.random_controls(controls)
-
-    def observe(key: Any, omega: Any, size: int) -> Any:
-        learning, acting = jax.random.split(key)
-        settings = {} if cell.well else {"num_steps": BRIEF[cell.world]}
-        chance, where = jax.random.key_data(learning).tobytes(), tuple(value.tobytes() for value in omega.values())
-        known = (cell.world, cell.well, chance, where)
-        if known not in _learned:
-            _learned[known] = learn(world, space, truth, omega, learning, **settings)
-        return _learned[known].act(world, omega, acting, size)
-
-    design = DESIGNS[cell.design](**cell.options)
+    agent, key = subject(cell.world, cell.agents, seed)
+    design = {**DESIGNS, **ANYWHERE}[cell.design](**cell.options)
     *_, last = configure(
-        world, observe, key, space, cell.rule, SIGNIFICANCE, design, cell.num_episodes, cell.num_attempts,
-        configuration=world.random_configuration(start),
+        agent.world, agent.observe, key, agent.space, cell.rule, SIGNIFICANCE, design, cell.num_episodes,
+        cell.num_attempts, configuration=agent.start,
     )  # fmt: skip
-    return bool(set(last.selected) - truth)
+    return bool(set(last.selected) - agent.truth)
 
 
 def false_selections(cell: Cell, first: int, count: int) -> Found:
@@ -132,10 +120,10 @@ def false_selections(cell: Cell, first: int, count: int) -> Found:
 
 def row(cell: Cell, found: Found) -> tuple[str, ...]:
     """One line of the table."""
-    rounds = 1 + cell.num_attempts * (1 if DESIGNS[cell.design]().joint else len(_world(cell.world)[1].tested))
+    rounds = 1 + cell.num_attempts * (len(world_of(cell.world)[1].tested) if cell.design == "paper" else 1)
     design = cell.design if cell.rule == "simplified" else f"{cell.design}, {cell.rule} rule"
-    learned = "well" if cell.well else "hardly"
-    return cell.world, design, *map(str, (cell.num_episodes, rounds, learned, found.loops, found.wrong, found.bound))
+    numbers = (cell.num_episodes, rounds, found.loops, found.wrong, found.bound)
+    return cell.world, cell.agents, design, *map(str, numbers)
 
 
 def remake(known: Mapping[str, Found]) -> None:

@@ -88,9 +88,14 @@ def _tested(
         if schedule.rule == "simplified":
             # The paper tests all d units in every round, each at δ/d.
             known, both = shown if schedule.paper_rule else shown.with_always(selected), schedule.combined
-            return _one_at_a_time(known, data, level, schedule.paper_rule, both), warnings
-        test = _test_of(shown)
-        return combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess), warnings
+            found = _one_at_a_time(known, data, level, schedule.paper_rule, both)
+        else:
+            test = _test_of(shown, data)
+            found = combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess)
+        if shown.guess and found.promise is None:
+            broken = [assumption.words for assumption in found.assumptions if assumption.held is False]
+            raise InputError("; ".join(broken) or "no test makes a promise for it")
+        return found, warnings
     except InputError as error:
         return None, [*warnings, f"this batch alone could not be tested: {error}"]
 
@@ -110,13 +115,12 @@ def _one_at_a_time(
 
     Firth's penalty pulls the weights of an agent that hardly ever wavers towards zero, and what they then fail to explain
     passes for a weight of something else; with `both`, a unit must show by either law there. What the space assumes is not
-    checked: a study is about an agent of the space, and its batches are few rows each. Only where the space is a guess the
-    check decides, as in `identify`, which test speaks.
+    checked: a study is about an agent of the space, and its batches are few rows each.
     """
     if paper_rule:
-        return simplified(space, data, level, "bonferroni", test=_test_of(space), checked=False)
+        return simplified(space, data, level, "bonferroni", test=_test_of(space, data), checked=False)
     if space.guess:
-        return simplified(space, data, level, "holm")
+        return simplified(space, data, level, "holm", test=_test_of(space, data))
     part = without_dependent_features(space, data)
     if part is not None:
         likelihood = likelihood_of(*part)
@@ -132,7 +136,7 @@ def _one_at_a_time(
             return replace(found, core=[name for name in found.core if name in declared | shown])
         if part[0].groups == space.groups and not space.fixed.any():
             return simplified_by(likelihood, data, level, "holm", test="wilks", checked=False)  # nothing was left out
-    return simplified(space, data, level, "holm", test=_test_of(space), checked=False)
+    return simplified(space, data, level, "holm", test=_test_of(space, data), checked=False)
 
 
 def _larger_p_values(found: Identification, p_values: Mapping[str, float]) -> Identification:
@@ -168,8 +172,14 @@ def made_of_noise(data: Demonstrations) -> str | None:
     )
 
 
-def _test_of(space: PolicySpace) -> TestName:
-    """Agents that learned inside the space are tested by its own law; networks, which have none, by universal inference."""
-    if space.guess:
-        return "auto"
-    return "universal" if space.many_peaks else "wilks"
+def _test_of(space: PolicySpace, data: Demonstrations) -> TestName:
+    """Agents that learned inside the space are tested by its own law; networks, which have none, by universal inference.
+
+    Where the space is a guess, no model is trusted: a batch is too small to show all that contradicts the guess, and the
+    evidence of several adds up what each of them fails to show. Only agents that never waver, of whom such a test can say
+    nothing, are tested as `identify` tests them.
+    """
+    if not space.guess:
+        return "universal" if space.many_peaks else "wilks"
+    unwavering = data.discrete and likelihood_of(space, data).full.separated
+    return "auto" if unwavering or space.group_columns() is None else "lean"

@@ -139,7 +139,7 @@ class AssumptionLean(SupportTest):
         if len(by_unit) == 1:
             units = next(iter(by_unit))
         few = "; few rows against inputs: the regressions stay simple" if family.limited else ""
-        regressions = f"regressions are {family.name} ({family.basis.width} columns), chosen by cross-validation"
+        regressions = f"regressions are {family.name} ({family.basis.width} columns), {family.reason}"
         said = f"assumption-lean test, no policy model; {regressions}{few}" + (
             f"; its units are {units}" if units else ""
         )

@@ -32,12 +32,12 @@ def test_finds_what_is_used_and_says_how():
     test = LeanTest(x, a, single(4), episodes=episodes)
     p = p_values(test)
     assert np.all(p[:2] < 1e-6) and np.all(p[2:] > 0.05)
-    assert test.effect(0) > test.effect(1) > 4 * test.effect(3)
+    assert test.effect(0) > test.effect(1) > 3 * test.effect(3)
     # In standard deviations of the action: |x₀ − x̂₀| has sd √½, the action 1.5, the mean of a half-normal is √(2/π).
     assert test.effect(0) == pytest.approx(np.sqrt(0.5) / 1.5 * np.sqrt(2 / np.pi), abs=0.06)
     result = test.one_out()[0]
     assert result.unit == "rows" and result.promise and result.is_e_value
-    assert test.family.name == "linear" and "inflation" in test.units[0].reason
+    assert test.family.name == "fine curves and products" and "inflation" in test.units[0].reason
 
 
 def test_labels_use_in_interactions_and_in_the_spread():
@@ -140,16 +140,19 @@ def test_units_that_are_asked_for_and_subjects():
     assert by_subject.p_value <= 0.01
 
 
-def test_an_agent_without_chance_in_its_labels_is_not_judged():
+@pytest.mark.parametrize(("width", "found"), [(3, "doubtful"), (20, "greedy")])
+def test_an_agent_without_chance_in_its_labels_is_not_judged(width, found):
+    """With few inputs the regressions follow it closely, and nothing is promised; with many their misfit gives it away."""
     rng = np.random.default_rng(12)
-    x = rng.standard_normal((20, 100, 3))
+    x = rng.standard_normal((20, 100, width))
     for t in range(1, 100):
         x[:, t] = 0.95 * x[:, t - 1] + np.sqrt(1 - 0.95**2) * x[:, t]
-    x = x.reshape(-1, 3)
+    x = x.reshape(-1, width)
     labels = (np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 0] > 0).astype(int)
-    test = LeanTest(x, labels, single(3), num_labels=2, episodes=np.repeat(np.arange(20), 100))
-    assert test.diagnosis.greedy
-    assert all(r.p_value == 1 and not r.promise and "no promise" in r.note for r in test.one_out().values())
+    test = LeanTest(x, labels, single(width), num_labels=2, episodes=np.repeat(np.arange(20), 100))
+    assert getattr(test.diagnosis, found) and "makes no promise" in test.diagnosis.sentence()
+    if found == "greedy":
+        assert all(r.p_value == 1 and not r.promise and "no promise" in r.note for r in test.one_out().values())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,9 @@
-"""How flexible the regressions are: the family of functions that predicts actions best in episodes it has not seen."""
+"""How flexible the regressions are: as flexible as the rows allow, or as cross-validation finds where rows are few.
+
+A score is wrong by the product of what the two regressions miss. What held-out rows cannot show of a misfit is as large as
+the noise of the columns that would mend it, and the product of two such misfits may exceed the noise of the score. So where
+rows can feed curves and products of all inputs, no simpler family is taken because it predicts as well.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +17,9 @@ from policyspace.inference.lean.rows import Rows
 NUM_FOLDS = 5
 MOST_COLUMNS = 480
 """The widest table (wider only for very many inputs); the cost of a pass over the rows grows with its square."""
+
+FINE = "fine curves and products"
+"""The least that rows must be able to feed for the richest family to be taken."""
 
 MOST_ROWS = 60_000
 """Families are compared on so many rows at most."""
@@ -39,6 +47,8 @@ class Choice:
     """In predicting inputs from the others."""
     limited: bool
     """Whether some family was no candidate because rows are few against inputs."""
+    reason: str
+    """Why this one."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +63,21 @@ class Comparison:
     limited: bool
 
     def chosen(self, num_tested: int = 0) -> Choice:
-        """The richer of the best families for actions and for inputs; ties to the simpler.
+        """The richest family if rows feed fine curves and products; else the richer of the best for actions and for inputs.
 
-        Where the rows are a sample of many more that are tested (`num_tested`), ties go to the richer family: more rows
-        show smaller misfits, and pay for more columns.
+        There ties go to the simpler; to the richer where the rows are a sample of many more that are tested (`num_tested`):
+        more rows show smaller misfits, and pay for more columns.
         """
-        if num_tested > MANY_MORE * self.num_compared:
+        reason = "chosen by cross-validation"
+        if FINE in self.families:
+            best, reason = [list(self.families)[-1]], "the richest that so many rows can feed"
+        elif num_tested > MANY_MORE * self.num_compared:
             widths = {name: _width(family) for name, family in self.families.items()}
             best = [_richest(errors, widths, self.num_compared) for errors in (self.errors, self.input_errors)]
         else:
             best = [_simplest(self.errors, 1 / self.num_rows), _simplest(self.input_errors, TIE_OF_INPUTS)]
         name = max(best, key=list(self.families).index)
-        return Choice(name, Basis(self.families[name]), self.errors, self.input_errors, self.limited)
+        return Choice(name, Basis(self.families[name]), self.errors, self.input_errors, self.limited, reason)
 
 
 def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Choice:
@@ -128,15 +141,24 @@ def _sampled(rows: Rows, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, .
 class _Offers:
     """Families from simple to rich, those that rows can feed."""
 
-    def __init__(self, num_rows: int, num_inputs: int) -> None:
-        self._num_rows = num_rows
+    def __init__(self, rows: Rows) -> None:
+        self._num_rows, num_inputs = rows.inputs.shape
         self.most_columns = max(MOST_COLUMNS, 4 * num_inputs)
+        unit = rows.episode if rows.subject is None else rows.subject
+        self._num_units = int(unit[-1]) + 1
+        same = unit[1:] == unit[:-1]
+        self._varies = ((rows.inputs[1:] != rows.inputs[:-1]) & same[:, None]).any(axis=0)
         self.families: dict[str, tuple[Block, ...]] = {}
 
     def offer(self, name: str, rows_a_column: float, *kinds: tuple[Block, ...]) -> bool:
-        """Take a family up if it has columns of every kind, enough rows a column, and is not too wide."""
+        """Take a family up if it has columns of every kind, enough rows a column, and is not too wide.
+
+        Of columns that stay the same within an episode (or subject), only other episodes tell one from another.
+        """
         family = tuple(block for kind in kinds for block in kind if block.width)
+        still = sum(int((~block.depends[self._varies].any(axis=0)).sum()) for block in family)
         fits = all(map(_width, kinds)) and _width(family) <= min(self.most_columns, self._num_rows / rows_a_column)
+        fits = fits and (still == 1 or still <= self._num_units / rows_a_column)  # one is the constant
         if fits:
             self.families[name] = family
         return fits
@@ -152,7 +174,7 @@ def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bo
     Families share their blocks, so that no column is expanded twice.
     """
     num, width = rows.inputs.shape
-    offers = _Offers(num, width)
+    offers = _Offers(rows)
     linear = (Linear.of(width),)
     offers.families["linear"] = linear
     rich: tuple[tuple[Block, ...], ...] = (linear,)
@@ -170,7 +192,7 @@ def _candidates(rows: Rows, seed: int) -> tuple[dict[str, tuple[Block, ...]], bo
     if (width + 1) * (width + 2) * (width + 3) // 6 <= MOST_COLUMNS:
         offers.offer("cubic", 6, linear, squares, (Products.of(rows, 3, squares=True),))
     finer = (*powers, Bumps.of(rows, int(np.clip(round(1.6 * num**0.25), 5, 16))))
-    if len(rich) > 1 and offers.offer("fine curves" + " and products" * (len(rich) > 2), 8, linear, finer, *rich[2:]):
+    if len(rich) > 1 and offers.offer(FINE if len(rich) > 2 else "fine curves", 8, linear, finer, *rich[2:]):
         rich = (linear, finer, *rich[2:])
     for share in (1.5, 3.0):
         waves = min(int(share * np.sqrt(num)), MOST_COLUMNS - sum(map(_width, rich)))
