@@ -148,6 +148,7 @@ class _Offers:
         self._num_units = int(unit[-1]) + 1
         same = unit[1:] == unit[:-1]
         self._varies = ((rows.inputs[1:] != rows.inputs[:-1]) & same[:, None]).any(axis=0)
+        self._still = ~self._varies & ~rows.constant
         self.families: dict[str, tuple[Block, ...]] = {}
 
     def offer(self, name: str, rows_a_column: float, *kinds: tuple[Block, ...]) -> bool:
@@ -156,9 +157,10 @@ class _Offers:
         Of columns that stay the same within an episode (or subject), only other episodes tell one from another.
         """
         family = tuple(block for kind in kinds for block in kind if block.width)
-        still = sum(int((~block.depends[self._varies].any(axis=0)).sum()) for block in family)
+        read = [(block.depends[self._still].any(axis=0), block.depends[self._varies].any(axis=0)) for block in family]
+        still = sum(int((slow & ~fast).sum()) for slow, fast in read)
         fits = all(map(_width, kinds)) and _width(family) <= min(self.most_columns, self._num_rows / rows_a_column)
-        fits = fits and (still == 1 or still <= self._num_units / rows_a_column)  # one is the constant
+        fits = fits and (not still or still <= self._num_units / rows_a_column)
         if fits:
             self.families[name] = family
         return fits
