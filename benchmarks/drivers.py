@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.experiments.car_sensors import EPISODES, SIGNIFICANCE, by_rules, driver
+from policyspace.experiments.car_sensors import CAR, by_rules, driver
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.inference.assumption_lean import AssumptionLean
 from policyspace.report.estimates import Rate
 from policyspace.table import Table
 
-LEARNING_RATE = 0.03
+EPISODES, SIGNIFICANCE, LEARNING_RATE = CAR.num_episodes.value, CAR.significance.value, CAR.learning_rate.value
 COLUMNS = ("episodes", "rule", "drivers", "identified exactly (95 %)", "with a false selection (95 %)")
 
 
