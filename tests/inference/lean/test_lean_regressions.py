@@ -5,7 +5,7 @@ import pytest
 
 from policyspace.inference.lean.bases import Basis, Bumps, Linear, Products, Waves
 from policyspace.inference.lean.moments import Projector, moments
-from policyspace.inference.lean.nuisance import _folds, _held_out_error, _richest, choose_family, compare_families
+from policyspace.inference.lean.nuisance import Candidates, _folds, _held_out_error, _richest
 from policyspace.inference.lean.rows import Rows, checked_rows
 
 SINGLE = [(0,), (1,), (2,), (3,)]
@@ -89,10 +89,10 @@ def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
 def test_the_family_is_the_richest_where_rows_can_feed_curves_and_products():
     """A linear agent gets it, too: that a simpler family predicts as well says too little about the product of misfits."""
     for num in (600, 2000, 20_000):
-        family = choose_family(some_rows(num), SINGLE, 0)
+        family = Candidates(some_rows(num), SINGLE, 0).chosen()
         assert family.name.startswith(("fine curves and products", "curves, products and"))
         assert num / 16 < family.basis.width <= num / 8 or family.basis.width > 300
-    few = choose_family(some_rows(60, wiggle=1.0), SINGLE, 0)
+    few = Candidates(some_rows(60, wiggle=1.0), SINGLE, 0).chosen()
     assert few.name == "linear" and few.limited
 
 
@@ -101,7 +101,7 @@ def test_where_rows_are_few_the_family_follows_the_agent():
         rng = np.random.default_rng(2)
         x = rng.standard_normal((700, 12))
         action = x[:, 0] + bend * x[:, 0] ** 2 + 0.5 * rng.standard_normal(700)
-        return choose_family(checked_rows(x, action), [(i,) for i in range(12)], 0).name
+        return Candidates(checked_rows(x, action), [(i,) for i in range(12)], 0).chosen().name
 
     assert of(0.0) == "linear" and of(1.0) == "additive curves"
 
@@ -111,8 +111,8 @@ def test_of_columns_that_stay_the_same_within_an_episode_there_must_be_episodes_
     rng = np.random.default_rng(3)
     x = np.hstack([np.repeat(rng.standard_normal((30, 2)), 40, axis=0), rng.standard_normal((1200, 1))])
     actions, episodes = rng.standard_normal(1200), np.arange(1200) // 40
-    together = choose_family(checked_rows(x, actions, episodes=episodes), [(0,), (1,), (2,)], 0)
-    apart = choose_family(checked_rows(x, actions, episodes=rng.permutation(episodes)), [(0,), (1,), (2,)], 0)
+    together = Candidates(checked_rows(x, actions, episodes=episodes), [(0,), (1,), (2,)], 0).chosen()
+    apart = Candidates(checked_rows(x, actions, episodes=rng.permutation(episodes)), [(0,), (1,), (2,)], 0).chosen()
     assert together.name == "linear" and apart.basis.width > 50
 
 
@@ -124,9 +124,9 @@ def test_a_sample_of_many_more_rows_takes_the_richest_family_that_misses_no_more
     assert _richest(errors, {"simple": 5, "right": 50, "rich": 200}, 1000) == "rich"
     rng = np.random.default_rng(0)
     x = rng.standard_normal((9000, 24))
-    compared = compare_families(checked_rows(x, x[:, 0] + rng.standard_normal(9000)), [(i,) for i in range(24)], 0)
-    assert compared.chosen(num_tested=4 * 9000).name == "linear"
-    assert compared.chosen(num_tested=1_000_000).basis.width > 100
+    families = Candidates(checked_rows(x, x[:, 0] + rng.standard_normal(9000)), [(i,) for i in range(24)], 0)
+    assert families.chosen(num_tested=4 * 9000).name == "linear"
+    assert families.chosen(num_tested=1_000_000).basis.width > 100
 
 
 def test_inputs_that_bend_into_each_other_ask_for_a_richer_family_than_the_agent():
@@ -134,5 +134,6 @@ def test_inputs_that_bend_into_each_other_ask_for_a_richer_family_than_the_agent
     x = rng.standard_normal((9000, 24))
     x[:, 23] = x[:, 0] ** 2 + 0.1 * rng.standard_normal(9000)
     rows = checked_rows(x, x[:, 1] + rng.standard_normal(9000), episodes=np.arange(9000) // 10)
-    choice = choose_family(rows, [(i,) for i in range(24)], 0)
-    assert choice.name != "linear" and choice.errors["linear"] <= min(choice.errors.values()) * (1 + 1e-3)
+    families = Candidates(rows, [(i,) for i in range(24)], 0)
+    errors = families.held_out.of_actions
+    assert families.chosen().name != "linear" and errors["linear"] <= min(errors.values()) * (1 + 1e-3)

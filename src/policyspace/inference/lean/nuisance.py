@@ -7,6 +7,7 @@ rows can feed curves and products of all inputs, no simpler family is taken beca
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,14 +38,10 @@ TIE_OF_INPUTS = 0.005
 
 @dataclass(frozen=True)
 class Choice:
-    """The family that was chosen, and the candidates' held-out errors (1: no better than the mean)."""
+    """The family that was chosen."""
 
     name: str
     basis: Basis
-    errors: dict[str, float]
-    """In predicting the actions from all inputs."""
-    input_errors: dict[str, float]
-    """In predicting inputs from the others."""
     limited: bool
     """Whether some family was no candidate because rows are few against inputs."""
     reason: str
@@ -52,15 +49,23 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Families from simple to rich, and their held-out errors."""
+class HeldOut:
+    """The candidates' errors on rows that they were not fitted to (1: no better than the mean)."""
 
-    families: dict[str, tuple[Block, ...]]
-    errors: dict[str, float]
-    input_errors: dict[str, float]
-    num_rows: int
+    of_actions: dict[str, float]
+    """In predicting the actions from all inputs."""
+    of_inputs: dict[str, float]
+    """In predicting inputs from the others."""
     num_compared: int
-    limited: bool
+    """Rows that were used."""
+
+
+class Candidates:
+    """Families from simple to rich that these rows can feed; they are compared only where somebody asks."""
+
+    def __init__(self, rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> None:
+        self._rows, self._groups, self._seed = rows, groups, seed
+        self.families, self._limited = _candidates(rows, seed)
 
     def chosen(self, num_tested: int = 0) -> Choice:
         """The richest family if rows feed fine curves and products; else the richer of the best for actions and for inputs.
@@ -68,50 +73,47 @@ class Comparison:
         There ties go to the simpler; to the richer where the rows are a sample of many more that are tested (`num_tested`):
         more rows show smaller misfits, and pay for more columns.
         """
-        reason = "chosen by cross-validation"
         if FINE in self.families:
-            best, reason = [list(self.families)[-1]], "the richest that so many rows can feed"
-        elif num_tested > MANY_MORE * self.num_compared:
+            return self._choice(list(self.families)[-1], "the richest that so many rows can feed")
+        found = self.held_out
+        if num_tested > MANY_MORE * found.num_compared:
             widths = {name: _width(family) for name, family in self.families.items()}
-            best = [_richest(errors, widths, self.num_compared) for errors in (self.errors, self.input_errors)]
+            best = [_richest(errors, widths, found.num_compared) for errors in (found.of_actions, found.of_inputs)]
         else:
-            best = [_simplest(self.errors, 1 / self.num_rows), _simplest(self.input_errors, TIE_OF_INPUTS)]
-        name = max(best, key=list(self.families).index)
-        return Choice(name, Basis(self.families[name]), self.errors, self.input_errors, self.limited, reason)
+            best = [_simplest(found.of_actions, 1 / self._rows.num), _simplest(found.of_inputs, TIE_OF_INPUTS)]
+        return self._choice(max(best, key=list(self.families).index), "chosen by cross-validation")
 
+    def _choice(self, name: str, reason: str) -> Choice:
+        return Choice(name, Basis(self.families[name]), self._limited, reason)
 
-def choose_family(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Choice:
-    """The family for these rows themselves."""
-    return compare_families(rows, groups, seed).chosen()
+    @cached_property
+    def held_out(self) -> HeldOut:
+        """Five-fold cross-validation over episodes (blocks of rows where there are few).
 
-
-def compare_families(rows: Rows, groups: Sequence[tuple[int, ...]], seed: int) -> Comparison:
-    """Five-fold cross-validation over episodes (blocks of rows where there are few).
-
-    Actions are predicted from all inputs, and a sample of the groups from the others, as a score is wrong only by the
-    product of what both regressions miss.
-    """
-    families, limited = _candidates(rows, seed)
-    blocks = list(dict.fromkeys(block for family in families.values() for block in family))
-    basis = Basis(tuple(blocks))
-    fold = _folds(rows, seed)
-    sums = moments(basis, rows, fold, NUM_FOLDS)
-    starts = np.cumsum([0] + [block.width for block in blocks])
-    width = basis.width
-    acts = np.arange(width, width + rows.actions.shape[1])
-    for_actions: dict[str, float] = {}
-    for_inputs: dict[str, float] = {}
-    sampled = _sampled(rows, groups)
-    for name, family in families.items():
-        mask = np.zeros(width, bool)
-        for block, start in zip(blocks, starts, strict=False):
-            mask[start : start + block.width] = block in family
-        for_actions[name] = _held_out_error(sums, mask, acts)
-        if mask.sum() <= rows.num / ROWS_FOR_INPUTS or not for_inputs:
-            others = [mask & ~basis.depends[list(group)].any(axis=0) for group in sampled]
-            found = [_held_out_error(sums, m, 1 + np.array(g)) for m, g in zip(others, sampled, strict=True)]
-            for_inputs[name] = float(np.mean(found)) if found else 1.0
-    return Comparison(families, for_actions, for_inputs, rows.num, int((fold >= 0).sum()), limited)
+        Actions are predicted from all inputs, and a sample of the groups from the others, as a score is wrong only by the
+        product of what both regressions miss.
+        """
+        rows = self._rows
+        blocks = list(dict.fromkeys(block for family in self.families.values() for block in family))
+        basis = Basis(tuple(blocks))
+        fold = _folds(rows, self._seed)
+        sums = moments(basis, rows, fold, NUM_FOLDS)
+        starts = np.cumsum([0] + [block.width for block in blocks])
+        width = basis.width
+        acts = np.arange(width, width + rows.actions.shape[1])
+        for_actions: dict[str, float] = {}
+        for_inputs: dict[str, float] = {}
+        sampled = _sampled(rows, self._groups)
+        for name, family in self.families.items():
+            mask = np.zeros(width, bool)
+            for block, start in zip(blocks, starts, strict=False):
+                mask[start : start + block.width] = block in family
+            for_actions[name] = _held_out_error(sums, mask, acts)
+            if mask.sum() <= rows.num / ROWS_FOR_INPUTS or not for_inputs:
+                others = [mask & ~basis.depends[list(group)].any(axis=0) for group in sampled]
+                found = [_held_out_error(sums, m, 1 + np.array(g)) for m, g in zip(others, sampled, strict=True)]
+                for_inputs[name] = float(np.mean(found)) if found else 1.0
+        return HeldOut(for_actions, for_inputs, int((fold >= 0).sum()))
 
 
 def _simplest(errors: dict[str, float], tie: float) -> str:
