@@ -106,6 +106,33 @@ def greedy_linear(seed: int) -> Scenario:
     return _greedy(seed, False, "no noise: the best of 3 actions by linear scores of x1 and x2, smooth states")
 
 
+def related_sensors(seed: int, num_sensors: int = 12, num_episodes: int = 20) -> Scenario:
+    """Sensors that are curved functions of the same few causes, so that the others tell much of each."""
+    rng = np.random.default_rng(seed)
+    causes, num_used = drifting(rng, num_episodes, 50, 8), num_sensors // 3
+    sensors = np.tanh(causes @ rng.normal(size=(8, num_sensors)) / 2)
+    sensors[:, ::3] += (causes @ rng.normal(size=(8, num_sensors)))[:, ::3] ** 2 / 16
+    sensors += 0.15 * rng.normal(size=sensors.shape)
+    outputs = network(rng, (num_used, 8, 1), gain=3.0, bias=1.0)
+    words = (
+        f"softmax of a random tanh network of {num_used} of {num_sensors} sensors, which are noisy curved functions of "
+        f"the same 8 drifting causes; {len(sensors)} rows"
+    )
+    return Scenario(
+        sensors,
+        inputs(num_sensors),
+        at_random(rng, lambda x: np.column_stack([outputs(x[:, :num_used])[:, 0], np.zeros(len(x))]), len(sensors), 2),
+        frozenset(inputs(num_used)),
+        words,
+        equal_episodes(num_episodes, 50),
+    )
+
+
+def many_related_sensors(seed: int) -> Scenario:
+    """The same with more of them, and more rows."""
+    return related_sensors(seed, 20, 40)
+
+
 DISCRETE: dict[str, Callable[[int], Scenario]] = {
     "linear-boltzmann": linear_boltzmann,
     "small-boltzmann": small_boltzmann,
@@ -114,4 +141,6 @@ DISCRETE: dict[str, Callable[[int], Scenario]] = {
     "held-choice": held_choice,
     "greedy-network": greedy_network,
     "greedy-linear": greedy_linear,
+    "related-sensors": related_sensors,
+    "many-related-sensors": many_related_sensors,
 }

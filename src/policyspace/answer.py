@@ -209,11 +209,14 @@ class Identification(Answer):
             f". Chosen because {settings['test_reason']}." if settings["test_reason"] != "as asked for" else "."
         )
 
+    @property
+    def contradicted(self) -> str:
+        """What the data contradict of all that the test assumes, in words; empty if nothing."""
+        return "; ".join(a.words for a in self.assumptions if a.held is False and a.name in self.settings["assumes"])
+
     def _why_no_promise(self) -> str:
-        """The assumptions that the data contradict, in words."""
-        broken = [a.words for a in self.assumptions if a.held is False and a.name in self.settings["assumes"]]
         advice = "" if self.test in ("lean", "robust") else " Use --test auto or --test lean."
-        return f"{'; '.join(broken) or 'the fits are not reproducible enough'}.{advice}"
+        return f"{self.contradicted or 'the fits are not reproducible enough'}.{advice}"
 
     @overload
     def to_frame(self, pandas: Literal[False] = False) -> "polars.DataFrame": ...

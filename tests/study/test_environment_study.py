@@ -153,6 +153,12 @@ def test_no_name_in_a_file_makes_gymnasium_import_a_module(own, name):
         ({"world": gymnasium}, "expected a Gymnasium environment"),
         ({"env": "CartPole-v1", "parameters": PARAMETERS, "design": "d-optimal"}, "weights trajectories by densities"),
         ({"env": "CartPole-v1", "parameters": PARAMETERS, "configuration": {"mass": 1}}, "names 'mass'"),
+        ({"env": "CartPole-v1", "parameters": PARAMETERS, "test": "eprocess"}, "any form, found the e-process"),
+        ({"env": "CartPole-v1", "parameters": PARAMETERS, "paper_rule": True}, "any form, found the paper's rule"),
+        (
+            {"env": "Acrobot-v1", "parameters": {"LINK_LENGTH_1": (0.5, 1.5)}, "groups": "parameter"},
+            "any form, found single weights as units",
+        ),
     ],
 )
 def test_what_cannot_be_studied_is_a_sentence(tmp_path, given, sentence):

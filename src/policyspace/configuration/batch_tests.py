@@ -93,8 +93,7 @@ def _tested(
             test = _test_of(shown, data)
             found = combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess)
         if shown.guess and found.promise is None:
-            broken = [assumption.words for assumption in found.assumptions if assumption.held is False]
-            raise InputError("; ".join(broken) or "no test makes a promise for it")
+            raise InputError(found.contradicted or "no test makes a promise for it")
         return found, warnings
     except InputError as error:
         return None, [*warnings, f"this batch alone could not be tested: {error}"]
@@ -182,4 +181,4 @@ def _test_of(space: PolicySpace, data: Demonstrations) -> TestName:
     if not space.guess:
         return "universal" if space.many_peaks else "wilks"
     unwavering = data.discrete and likelihood_of(space, data).full.separated
-    return "auto" if unwavering or space.group_columns() is None else "lean"
+    return "auto" if unwavering else "lean"

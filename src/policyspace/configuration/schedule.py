@@ -170,6 +170,8 @@ def _fitting_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) 
     """
     if test not in TESTS:
         raise InputError(f"there is no test '{test}' of a study: {nearest(test, TESTS)}")
+    if space.guess:
+        _check_needs_no_model(test, space, paper_rule)
     simple = rule == "simplified" and not paper_rule
     if test == "auto":
         return "batches" if not simple else "eprocess" if space.many_peaks else "combined"
@@ -178,3 +180,18 @@ def _fitting_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) 
         name = "the e-process" if test == "eprocess" else "combined evidence"
         raise InputError(f"{name} follows one unit at a time, found {what}: leave one of them out.")
     return test
+
+
+def _check_needs_no_model(test: str, space: "PolicySpace", paper_rule: bool) -> None:
+    """Of an agent that may be of any form only features can be tested, and only by what takes no form for granted."""
+    asked = {
+        "the e-process": test == "eprocess",
+        "the paper's rule": paper_rule,
+        "single weights as units": space.group_columns() is None,
+    }
+    for what, is_asked in asked.items():
+        if is_asked:
+            raise InputError(
+                f"in a Gymnasium environment the agent may be of any form, found {what}, which needs an agent of a known "
+                "policy space: leave it out, and features are tested without a model."
+            )

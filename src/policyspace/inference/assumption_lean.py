@@ -29,7 +29,7 @@ class AssumptionLean(SupportTest):
     name = "lean"
     statistic_name = "2·log E"
     monotone = False
-    assumes = ("independent units", "decisions with chance", "no feedback")
+    assumes = ("independent units", "decisions with chance", "flexible regressions", "no feedback")
 
     def __init__(
         self, space: PolicySpace, data: Demonstrations, level: float = 0.05, seed: int = 0, dependence: str = "auto"
@@ -127,7 +127,9 @@ class AssumptionLean(SupportTest):
         enough = Assumption("independent units", not failed or diagnosis.greedy, diagnosis.lag_one, words)
         without_chance = diagnosis.greedy or diagnosis.doubtful
         chance = Assumption("decisions with chance", not without_chance, diagnosis.explained, diagnosis.sentence())
-        return [enough, chance]
+        family = self.core.family
+        words = family.too_simple or f"the regressions are {family.name} ({family.basis.width} columns)"
+        return [enough, chance, Assumption("flexible regressions", family.too_simple is None, None, words)]
 
     def note(self) -> str:
         """Which regressions, which units."""
@@ -138,11 +140,10 @@ class AssumptionLean(SupportTest):
         units = " and ".join(f"{unit} for {', '.join(names)}" for unit, names in by_unit.items())
         if len(by_unit) == 1:
             units = next(iter(by_unit))
-        few = "; few rows against inputs: the regressions stay simple" if family.limited else ""
-        regressions = f"regressions are {family.name} ({family.basis.width} columns), {family.reason}"
-        said = f"assumption-lean test, no policy model; {regressions}{few}" + (
-            f"; its units are {units}" if units else ""
+        regressions = (
+            f"regressions are {family.name} ({family.basis.width} columns), the richest that so many rows can feed"
         )
+        said = f"assumption-lean test, no policy model; {regressions}" + (f"; its units are {units}" if units else "")
         if self.sampled:
             return f"{said}; {self.core.sampled}"
         data = self._data

@@ -10,7 +10,7 @@ from policyspace.answer import Assumption
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.large.samples import STRETCH
 from policyspace.fits.base import Likelihood
-from policyspace.inference.lean.nuisance import Candidates
+from policyspace.inference.lean.held_out import held_out_errors
 from policyspace.inference.lean.rows import checked_rows, sample_of_episodes
 from policyspace.inference.residual_tests import clustered_p, lag_correlation, lag_p, pairs, smallest_p
 from policyspace.policies.base import PolicySpace
@@ -201,8 +201,8 @@ def _held_out_gain(left: Residuals) -> float:
     if len(left.values) < 40 or not left.values[rows].std(axis=0).all():
         return 0.0
     episodes = None if left.clusters is None else left.clusters[rows]
-    families = Candidates(checked_rows(left.features[rows], left.values[rows], None, episodes, None, None), (), 0)
-    return max(0.0, 1.0 - min(families.held_out.of_actions.values()))
+    errors = held_out_errors(checked_rows(left.features[rows], left.values[rows], None, episodes, None, None), 0)
+    return max(0.0, 1.0 - min(errors.values()))
 
 
 def _noise(left: Residuals, of: str) -> Assumption:

@@ -95,9 +95,7 @@ class PolicySpace(ABC):
         """The same space able to draw actions: an unknown covariance is what θ leaves in the data, one without data."""
         return self
 
-    guess: bool = (
-        False  # whether the agent may well be outside of the space: then data are checked before they are tested
-    )
+    guess: bool = False  # whether the agent may well be outside of the space: then a study tests it without a model
     linear: bool = False  # whether θ are weights of the features, which data determine one by one
     many_peaks: bool = False  # whether the likelihood has many: then λ has no χ² law, and a fit takes seconds
 

@@ -82,7 +82,7 @@ class GymnasiumWorld(Configurable):
     """An environment, the parameters that can be set in it, and how each of them reaches it.
 
     Features are the numbers of an observation. Its policy space is linear, and only a guess: no agent here is known to be
-    of it, so every batch is checked before a test is chosen. `make` may be missing in a world that comes from a file: all
+    of it, so every batch is tested without a policy model. `make` may be missing in a world that comes from a file: all
     but playing works without.
     """
 

@@ -85,8 +85,8 @@ def test_whole_episodes_are_tested_as_in_memory(tmp_path, action, said, rule):
 
 
 def test_a_sample_chooses_and_all_rows_decide_as_in_memory(tmp_path, monkeypatch):
-    """Few columns, a linear agent: sample and all rows choose the same regressions, and the sums are those of memory."""
-    monkeypatch.setattr(nuisance, "MOST_COLUMNS", 8)
+    """Linear regressions: those of the sample and of all rows are the same, and the sums are those of memory."""
+    monkeypatch.setattr(nuisance, "ROWS_A_COLUMN", 1e9)
     table = table_of(seed=3).drop_columns(["colour", "label", "other"])
     words = {"features": ["x0", "x1"], "episodes": "run", "test": "lean", "dependence": "episodes"}
     expected = identify(table, "amount", **words)

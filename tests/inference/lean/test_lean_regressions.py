@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from policyspace.inference.lean.bases import Basis, Bumps, Linear, Products, Waves
+from policyspace.inference.lean.held_out import folds, held_out_error
 from policyspace.inference.lean.moments import Projector, moments
-from policyspace.inference.lean.nuisance import Candidates, _folds, _held_out_error, _richest
+from policyspace.inference.lean.nuisance import WIDEST, richest_family
 from policyspace.inference.lean.rows import Rows, checked_rows
 
-SINGLE = [(0,), (1,), (2,), (3,)]
+FOUR, CURVED, NONE = np.ones(4, bool), np.array([True, True, True, False]), np.zeros(4, bool)
+"""Masks of the inputs of `some_rows`: all, those with more than two values, none."""
 
 
 def some_rows(num: int = 300, seed: int = 1, wiggle: float = 0.0) -> Rows:
@@ -23,10 +25,10 @@ def every_block(rows: Rows) -> Basis:
     return Basis(
         (
             Linear.of(4),
-            Bumps.of(rows, 3),
-            Products.of(rows, 2, squares=False),
-            Products.of(rows, 3, squares=True),
-            Waves.of(rows, 12, 0, "waves"),
+            Bumps.of(rows, 3, CURVED),
+            Products.pairs(rows, NONE),
+            Products.powers(rows, 3, CURVED),
+            Waves.of(rows, 12, 0, FOUR),
         )
     )
 
@@ -41,11 +43,19 @@ def test_columns_within_a_support_do_not_read_the_other_inputs():
     assert 0 < same.sum() < basis.width
 
 
-def test_products_hold_every_monomial_once_and_no_power_of_a_two_valued_input():
+def test_products_hold_every_pair_once_and_none_of_two_inputs_that_stay_alone():
     rows = some_rows()
-    factors = [tuple(row) for row in Products.of(rows, 3, squares=True).factors]
-    wanted = [(a, b, c) for a in range(4) for b in range(a, 4) for c in range(b, 4) if (a, b, c).count(3) < 2]
-    assert factors == wanted
+    assert [tuple(row) for row in Products.pairs(rows, NONE).factors] == [
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (1, 2),
+        (1, 3),
+        (2, 3),
+    ]
+    alone = np.array([True, False, True, False])
+    assert [tuple(row) for row in Products.pairs(rows, alone).factors] == [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert Products.powers(rows, 3, CURVED).factors.tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
 
 
 @pytest.mark.parametrize("kept", [[0, 1, 2, 3], [0, 2], [3], []])
@@ -74,10 +84,10 @@ def test_repeated_and_empty_columns_do_no_harm():
 
 def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
     rows = some_rows()
-    basis = Basis((Linear.of(4), Products.of(rows, 2, squares=True)))
-    fold = _folds(rows, seed=3)
+    basis = Basis((Linear.of(4), Products.powers(rows, 2, CURVED), Products.pairs(rows, NONE)))
+    fold = folds(rows, seed=3)
     assert all(len(np.unique(fold[rows.episode == episode])) == 1 for episode in range(30))
-    error = _held_out_error(moments(basis, rows, fold, 5), np.ones(basis.width, bool), np.array([basis.width]))
+    error = held_out_error(moments(basis, rows, fold, 5), np.ones(basis.width, bool), np.array([basis.width]))
     table = basis.columns(rows.inputs)
     explicit = 0.0
     for held in range(5):
@@ -86,54 +96,53 @@ def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
     assert error == pytest.approx(explicit / np.sum(rows.actions**2), rel=1e-4)
 
 
-def test_the_family_is_the_richest_where_rows_can_feed_curves_and_products():
+def test_the_family_is_the_richest_that_rows_can_feed_whatever_the_agent_does():
     """A linear agent gets it, too: that a simpler family predicts as well says too little about the product of misfits."""
     for num in (600, 2000, 20_000):
-        family = Candidates(some_rows(num), SINGLE, 0).chosen()
+        family = richest_family(some_rows(num), 0)
         assert family.name.startswith(("fine curves and products", "curves, products and"))
         assert num / 16 < family.basis.width <= num / 8 or family.basis.width > 300
-    few = Candidates(some_rows(60, wiggle=1.0), SINGLE, 0).chosen()
-    assert few.name == "linear" and few.limited
+        assert family.too_simple is None
 
 
-def test_where_rows_are_few_the_family_follows_the_agent():
-    def of(bend):
-        rng = np.random.default_rng(2)
-        x = rng.standard_normal((700, 12))
-        action = x[:, 0] + bend * x[:, 0] ** 2 + 0.5 * rng.standard_normal(700)
-        return Candidates(checked_rows(x, action), [(i,) for i in range(12)], 0).chosen().name
+@pytest.mark.parametrize("inputs", [17, 18, 19, 20, 24, 30])
+def test_more_rows_never_make_the_family_poorer(inputs):
+    rng = np.random.default_rng(0)
+    for num in (6000, 8000, 12_000, 30_000):
+        x = rng.standard_normal((num, inputs))
+        family = richest_family(checked_rows(x, x[:, 0] + rng.standard_normal(num)), 0)
+        assert family.name.startswith(("fine curves and products", "curves, products and"))
+        assert family.too_simple is None
 
-    assert of(0.0) == "linear" and of(1.0) == "additive curves"
+
+def test_without_products_of_all_inputs_the_family_says_how_many_rows_would_do():
+    few = richest_family(some_rows(100), 0)
+    assert few.name == "linear" and "100 rows are too few" in few.too_simple and "which need 120" in few.too_simple
+    assert richest_family(some_rows(120), 0).too_simple is None
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2000, 60))
+    many = richest_family(checked_rows(x, x[:, 0] + rng.standard_normal(2000)), 0)
+    assert many.name == "linear" and "60 inputs are too many" in many.too_simple and "47 at most" in many.too_simple
+    assert 1 + 47 * 50 // 2 <= WIDEST < 1 + 48 * 51 // 2
+    alone = richest_family(checked_rows(x[:30, :1], x[:30, 1]), 0)
+    assert alone.too_simple is None  # the only input: nothing is regressed on others
 
 
-def test_of_columns_that_stay_the_same_within_an_episode_there_must_be_episodes_to_each():
+def test_two_valued_inputs_have_products_and_no_curves():
+    rng = np.random.default_rng(2)
+    x = (rng.random((400, 5)) < 0.5).astype(float)
+    family = richest_family(checked_rows(x, x[:, 0] + rng.standard_normal(400)), 0)
+    assert [block.name for block in family.basis.blocks][:2] == ["linear", "pairs"] and family.too_simple is None
+
+
+def test_inputs_that_stay_the_same_within_few_episodes_have_no_curves_and_no_products_with_each_other():
     """With 30 episodes, curves of inputs that change only between them would explain any of those."""
     rng = np.random.default_rng(3)
-    x = np.hstack([np.repeat(rng.standard_normal((30, 2)), 40, axis=0), rng.standard_normal((1200, 1))])
+    x = np.hstack([np.repeat(rng.standard_normal((30, 2)), 40, axis=0), rng.standard_normal((1200, 2))])
     actions, episodes = rng.standard_normal(1200), np.arange(1200) // 40
-    together = Candidates(checked_rows(x, actions, episodes=episodes), [(0,), (1,), (2,)], 0).chosen()
-    apart = Candidates(checked_rows(x, actions, episodes=rng.permutation(episodes)), [(0,), (1,), (2,)], 0).chosen()
-    assert together.name == "linear" and apart.basis.width > 50
-
-
-def test_a_sample_of_many_more_rows_takes_the_richest_family_that_misses_no_more():
-    """Rows that are only compared cannot show misfits that all rows would take for use."""
-    errors = {"simple": 0.5, "right": 0.4 * (1 + 50 / 800), "rich": 0.45 * (1 + 200 / 800)}
-    assert _richest(errors, {"simple": 5, "right": 50, "rich": 200}, 1000) == "right"
-    errors["rich"] = 0.4 * (1 + 200 / 800)
-    assert _richest(errors, {"simple": 5, "right": 50, "rich": 200}, 1000) == "rich"
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((9000, 24))
-    families = Candidates(checked_rows(x, x[:, 0] + rng.standard_normal(9000)), [(i,) for i in range(24)], 0)
-    assert families.chosen(num_tested=4 * 9000).name == "linear"
-    assert families.chosen(num_tested=1_000_000).basis.width > 100
-
-
-def test_inputs_that_bend_into_each_other_ask_for_a_richer_family_than_the_agent():
-    rng = np.random.default_rng(3)
-    x = rng.standard_normal((9000, 24))
-    x[:, 23] = x[:, 0] ** 2 + 0.1 * rng.standard_normal(9000)
-    rows = checked_rows(x, x[:, 1] + rng.standard_normal(9000), episodes=np.arange(9000) // 10)
-    families = Candidates(rows, [(i,) for i in range(24)], 0)
-    errors = families.held_out.of_actions
-    assert families.chosen().name != "linear" and errors["linear"] <= min(errors.values()) * (1 + 1e-3)
+    together = richest_family(checked_rows(x, actions, episodes=episodes), 0)
+    depends = together.basis.depends
+    assert (depends[:2].any(axis=0) & ~depends[2:].any(axis=0)).sum() == 2  # linear alone
+    assert depends[2:].all(axis=0).any() and (depends[0] & depends[2]).any() and together.too_simple is None
+    apart = richest_family(checked_rows(x, actions, episodes=rng.permutation(episodes)), 0).basis.depends
+    assert (apart[:2].any(axis=0) & ~apart[2:].any(axis=0)).sum() > 10

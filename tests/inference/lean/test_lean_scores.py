@@ -21,7 +21,9 @@ def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> Rows:
 
 
 def scorer_of(rows: Rows, squares: bool = False) -> Scorer:
-    basis = Basis((Linear.of(4), Products.of(rows, 2, squares=True)) if squares else (Linear.of(4),))
+    every, none = np.ones(4, bool), np.zeros(4, bool)
+    products = (Products.powers(rows, 2, every), Products.pairs(rows, none))
+    basis = Basis((Linear.of(4), *products) if squares else (Linear.of(4),))
     return Scorer(rows, basis, InMemory(rows))
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations
 
 import numpy as np
 
@@ -52,10 +52,9 @@ class Bumps(Block):
     width_of: np.ndarray
 
     @classmethod
-    def of(cls, rows: Rows, num_knots: int) -> "Bumps":
-        """`num_knots` bumps for every input with more than two values."""
-        z = rows.inputs[:: max(1, rows.num // 20_000)]
-        curved = np.flatnonzero(~(rows.constant | rows.two_valued))
+    def of(cls, rows: Rows, num_knots: int, inputs: np.ndarray) -> "Bumps":
+        """`num_knots` bumps for each of some inputs."""
+        z, curved = rows.inputs[:: max(1, rows.num // 20_000)], np.flatnonzero(inputs)
         knots = np.quantile(np.clip(z[:, curved], -CLIP, CLIP), np.linspace(0.02, 0.98, num_knots), axis=0)
         gaps = np.maximum(np.gradient(knots, axis=0), 0.2) if num_knots > 1 else np.ones_like(knots)
         source = np.repeat(curved, num_knots)
@@ -75,27 +74,20 @@ class Bumps(Block):
 
 @dataclass(frozen=True, eq=False)
 class Products(Block):
-    """Products of two or of three inputs."""
+    """Powers of one input, or products of two."""
 
     factors: np.ndarray
 
     @classmethod
-    def of(cls, rows: Rows, degree: int, squares: bool) -> "Products":
-        """All products of `degree` inputs; powers only with `squares`, and never of an input with two values."""
-        usable = np.flatnonzero(~rows.constant)
-        kept = []
-        for chosen in combinations_with_replacement(usable.tolist(), degree):
-            repeated = {a for a, b in pairwise(chosen) if a == b}
-            if not repeated or (squares and not rows.two_valued[list(repeated)].any()):
-                kept.append(chosen)
-        name = {2: "squares" if squares else "pairs", 3: "cubes"}[degree]
-        return cls._from(name, rows, np.array(kept, dtype=np.intp).reshape(-1, degree))
+    def pairs(cls, rows: Rows, alone: np.ndarray) -> "Products":
+        """All products of two different inputs that are not both `alone`."""
+        kept = [(a, b) for a, b in combinations(np.flatnonzero(~rows.constant), 2) if not (alone[a] and alone[b])]
+        return cls._from("pairs", rows, np.array(kept, dtype=np.intp).reshape(-1, 2))
 
     @classmethod
-    def powers(cls, rows: Rows, degree: int) -> "Products":
-        """One power of every input with more than two values."""
-        curved = np.flatnonzero(~(rows.constant | rows.two_valued))
-        return cls._from(f"powers of {degree}", rows, np.repeat(curved[:, None], degree, axis=1))
+    def powers(cls, rows: Rows, degree: int, inputs: np.ndarray) -> "Products":
+        """One power of each of some inputs."""
+        return cls._from(f"powers of {degree}", rows, np.repeat(np.flatnonzero(inputs)[:, None], degree, axis=1))
 
     @classmethod
     def _from(cls, name: str, rows: Rows, factors: np.ndarray) -> "Products":
@@ -120,15 +112,15 @@ class Waves(Block):
     phases: np.ndarray
 
     @classmethod
-    def of(cls, rows: Rows, num_waves: int, seed: int, name: str) -> "Waves":
-        """`num_waves` random cosines."""
+    def of(cls, rows: Rows, num_waves: int, seed: int, inputs: np.ndarray) -> "Waves":
+        """`num_waves` random cosines of some inputs."""
         rng = np.random.default_rng([seed, num_waves])
-        usable = np.flatnonzero(~rows.constant)
+        usable = np.flatnonzero(inputs)
         slopes = np.zeros((rows.inputs.shape[1], num_waves))
         for wave in range(num_waves):
             chosen = rng.permutation(usable)[: min(2 + wave % 2, len(usable))]
             slopes[chosen, wave] = rng.choice([0.7, 1.3, 2.2]) * rng.standard_normal(len(chosen)) / np.sqrt(len(chosen))
-        return cls(name, slopes != 0, slopes, rng.uniform(0, 2 * np.pi, num_waves))
+        return cls("waves", slopes != 0, slopes, rng.uniform(0, 2 * np.pi, num_waves))
 
     def columns(self, z: np.ndarray, clipped: np.ndarray) -> np.ndarray:
         """One cosine a column."""

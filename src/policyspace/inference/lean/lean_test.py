@@ -13,7 +13,7 @@ from policyspace.inference.lean.dependence import Unitwise, unit_choices
 from policyspace.inference.lean.effects import effect_of
 from policyspace.inference.lean.evidence import flip_p_value, log_evidence, united
 from policyspace.inference.lean.leverage import shrink_factor
-from policyspace.inference.lean.nuisance import Candidates
+from policyspace.inference.lean.nuisance import richest_family
 from policyspace.inference.lean.rows import checked_rows
 from policyspace.inference.lean.scores import ClusterScores, Plan, Scorer
 from policyspace.inference.lean.units import Unit, UnitChoice, fewest_clusters, merged
@@ -85,13 +85,10 @@ class LeanTest:
         self.tested = [group for group in range(len(self.groups)) if group not in self.always]
         hypotheses = max(len(self.tested), 1)
         self._most_flips, self._seed = int(max(999, np.ceil(8 * hypotheses / significance) - 1)), seed
-        candidates = Candidates(self.rows, self.groups, seed)
-        self.family = candidates.chosen(0 if whole is None else whole.num_rows)
+        self.family = richest_family(self.rows, seed)
         tested = [self.groups[group] for group in self.tested]
         self.sampled = "" if whole is None else whole.why_not(self.rows, self.family.basis.width, tested)
         """Why only the rows at hand are looked at, where there are others."""
-        if self.sampled:
-            self.family = candidates.chosen()
         source = InMemory(self.rows) if whole is None or self.sampled else whole
         self._scorer = Scorer(self.rows, self.family.basis, source)
         self._clusters: dict[str, Clusters] = {}
