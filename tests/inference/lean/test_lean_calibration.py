@@ -47,6 +47,15 @@ def own_intercepts(rng: np.random.Generator) -> Log:
     return *_flat(x, a), frozenset({0, 1})
 
 
+def sharp(rng: np.random.Generator) -> Log:
+    """Labels that change over at a line, with some chance, beside unused sensors of the same causes."""
+    causes = drifting(rng, 40, 20, 3)
+    x = np.concatenate([causes, np.tanh(2 * (causes - np.roll(causes, 1, axis=2)))], axis=2)
+    x[..., 3:] += 0.2 * rng.standard_normal(x.shape)[..., 3:]
+    a = (x[..., 0] + x[..., 1] > 0) ^ (rng.random(x.shape[:2]) < 0.15)
+    return *_flat(x, a.astype(int)), frozenset({0, 1})
+
+
 def _flat(x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     num_episodes, length, num_inputs = x.shape
     return x.reshape(-1, num_inputs), a.ravel(), np.repeat(np.arange(num_episodes), length)
@@ -56,7 +65,9 @@ def selected(log: Log, seed: int) -> set[int]:
     """What Holm selects at the level."""
     x, a, episodes, _ = log
     num = x.shape[1]
-    results = LeanTest(x, a, [(i,) for i in range(num)], episodes=episodes, significance=LEVEL, seed=seed).one_out()
+    labels = 2 if np.issubdtype(a.dtype, np.integer) else None
+    singles = [(i,) for i in range(num)]
+    results = LeanTest(x, a, singles, labels, episodes=episodes, significance=LEVEL, seed=seed).one_out()
     chosen: set[int] = set()
     for rank, group in enumerate(sorted(results, key=lambda g: results[g].p_value)):
         if results[group].p_value > LEVEL / (num - rank):
@@ -77,7 +88,7 @@ def false_and_found(agent: Callable[[np.random.Generator], Log], seeds: range) -
     return false, found / used
 
 
-AGENTS = [curved, state_dependent_noise, held, own_intercepts]
+AGENTS = [curved, state_dependent_noise, held, own_intercepts, sharp]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

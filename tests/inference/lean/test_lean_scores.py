@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
+from policyspace.data.blocks import Block
 from policyspace.inference.lean.all_rows import InMemory
 from policyspace.inference.lean.bases import Basis, Linear, Products
 from policyspace.inference.lean.clusters import Listed
@@ -112,3 +114,25 @@ def test_leverage_is_that_of_bell_and_mccaffrey():
         raw += (left_input[inside] @ left_action[inside]) ** 2
         corrected += (left_input[inside] @ adjusted) ** 2
     assert shrink_factor(scorer, plan, rows.episode, 10) == pytest.approx(np.sqrt(raw / corrected), rel=1e-6)
+
+
+def test_labels_and_inputs_are_regressed_on_steps_of_first_fits_too():
+    """Joint least squares on the basis and on steps of a linear and of the whole fit, at quantiles, by hand."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((700, 4))
+    labels = np.where(x[:, 0] > 0.3, 2, np.where(x[:, 1] > 0, 1, 0))
+    rows = checked_rows(x, np.where(rng.random(700) < 0.1, rng.integers(3, size=700), labels), num_labels=3)
+    scorer = scorer_of(rows, squares=True)
+    plan = scorer.plan([0, 1, 2], [3])
+    (look,) = scorer._with_steps([plan])
+    table = scorer.basis.columns(rows.inputs)
+    kept, steps = table[:, plan.mask], []
+    for columns in (kept[:, :4], kept):
+        for fit in (columns @ np.linalg.lstsq(columns, rows.actions, rcond=None)[0]).T:
+            centres = np.quantile(fit, (np.arange(8) + 0.5) / 8)  # 700 rows, 20 a step of 2 × 2 fits
+            steps.append(expit(2 * (fit[:, None] - centres) / np.gradient(centres)))
+    regressed = np.hstack([kept, *steps])
+    found = look.left(Block(rows.inputs, rows.actions), look.fitted(table @ look.all_slopes)) * look.spread
+    for position, target in enumerate((*rows.actions.T, rows.inputs[:, 3])):
+        np.testing.assert_allclose(found[:, position], residual(regressed, target), atol=2e-3)
+    np.testing.assert_allclose(look.spread, np.sqrt((found**2).mean(axis=0)), rtol=1e-6)

@@ -1,7 +1,7 @@
 """Scores: what is left of the actions times what is left of the tested inputs, summed over clusters of rows."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,17 @@ from policyspace.inference.lean.bases import Basis
 from policyspace.inference.lean.clusters import Clusters
 from policyspace.inference.lean.moments import Projector
 from policyspace.inference.lean.rows import Rows
-from policyspace.inference.lean.sums import FREQUENCIES, BasisMoments, ClusterSums, Directions, ExtraMoments, Look
+from policyspace.inference.lean.sums import (
+    CHUNK,
+    FREQUENCIES,
+    BasisMoments,
+    ClusterSums,
+    Directions,
+    ExtraMoments,
+    Look,
+    StepMoments,
+    Steps,
+)
 
 DETERMINED = 1e-4
 """An input of which the others leave less than this share of its variance cannot be tested."""
@@ -21,6 +31,12 @@ NOTHING = 1e-10
 MOST_PARTNERS = 16
 FEW_TESTED = 6
 """Up to so many tested inputs, products of each two and waves of each are looked at, too."""
+
+NUM_STEPS, ROWS_A_STEP, MOST_SORTED = (3, 12), 20, 20_000
+"""Steps of each fit, at least and at most; rows for each; rows whose quantiles are taken."""
+
+STEPS_LEFT = 1e-6
+"""Steps of which the basis leaves less than this share are left out."""
 
 BATCH = 24
 """Supports that are scored in one pass over the rows."""
@@ -55,6 +71,7 @@ class Scorer:
         linear = np.arange(width) <= rows.inputs.shape[1]
         weight = Projector(self.gram, linear).coefficients(self.cross)[1 : 1 + rows.inputs.shape[1]]
         self._importance = (weight**2).sum(axis=1)
+        self._linear = linear
 
     def plan(self, kept: Sequence[int], tested: Sequence[int]) -> Plan:
         """Score `tested` inputs given those `kept` (column indexes)."""
@@ -100,7 +117,7 @@ class Scorer:
         return out
 
     def _batch(self, plans: Sequence[Plan], clusters: Sequence[Clusters]) -> list[ClusterScores]:
-        looks = tuple(plan.look for plan in plans)
+        looks = self._with_steps(plans) if self.rows.discrete else tuple(plan.look for plan in plans)
         again, spreads = self._second_regressions(plans, looks)
         sums = self.source.total(
             ClusterSums(self.basis, looks, again, spreads, tuple(clusters)), any(own.by_owner for own in clusters)
@@ -109,10 +126,49 @@ class Scorer:
             ClusterScores(
                 total[total.any(axis=1)] if total.any() else total,
                 np.arange(total.shape[1]) < plan.look.num_actions * len(plan.look.tested),
-                int(plan.mask.sum()),
+                int(plan.mask.sum()) + (0 if look.steps is None else len(look.steps.source)),
             )
-            for plan, total in zip(plans, sums, strict=True)
+            for plan, look, total in zip(plans, looks, sums, strict=True)
         ]
+
+    def _with_steps(self, plans: Sequence[Plan]) -> tuple[Look, ...]:
+        """Looks that regress on steps of first fits of the labels, too: a linear one, and that of the whole family."""
+        every = self._steps(plans)
+        looks = []
+        for plan, steps, total in zip(plans, every, self.source.total(StepMoments(self.basis, every)), strict=True):
+            look, num = plan.look, len(steps.source)
+            cross, inner, acted = np.split(total, [self.basis.width, self.basis.width + num])
+            # What the basis leaves of the steps, and what that explains of what it leaves of actions and tested inputs.
+            through = plan.projector.coefficients(cross)
+            left = inner - through.T @ cross
+            targets = np.hstack([self.cross, self.gram[:, 1 + look.tested]])
+            outer = np.hstack([acted.T, cross[1 + look.tested].T]) - through.T @ targets
+            weights = Projector(left, np.diag(left) > STEPS_LEFT * np.diag(inner)).coefficients(outer)
+            gained = np.sum(weights * outer, axis=0) / self.source.num_rows
+            spread = np.sqrt(np.maximum(look.spread**2 - gained, NOTHING))
+            looks.append(
+                replace(look, slopes=look.slopes - through @ weights, spread=spread, steps=steps, weights=weights)
+            )
+        return tuple(looks)
+
+    def _steps(self, plans: Sequence[Plan]) -> tuple[Steps, ...]:
+        """Steps at the quantiles of the first fits, where rows are."""
+        num_actions = self.cross.shape[1]
+        indexes = []
+        for plan in plans:
+            linear = Projector(self.gram, plan.mask & self._linear).coefficients(self.cross)
+            indexes.append(np.hstack([linear, plan.look.slopes[:, :num_actions]]))
+        some = self.rows.inputs[:: max(1, self.rows.num // MOST_SORTED)]
+        fits = np.vstack([self.basis.columns(some[part]) @ np.hstack(indexes) for part in _parts(len(some))])
+        num = int(np.clip(self.rows.num // (ROWS_A_STEP * 2 * num_actions), *NUM_STEPS))
+        centres = np.quantile(fits, (np.arange(num) + 0.5) / num, axis=0)
+        widths = np.maximum(np.gradient(centres, axis=0), 1e-3) / 2
+        of_one = 2 * num_actions
+        source = np.repeat(np.arange(of_one), num)
+        return tuple(
+            Steps(index, source, centres[:, own].T.ravel(), widths[:, own].T.ravel())
+            for index, own in zip(indexes, (slice(i, i + of_one) for i in range(0, fits.shape[1], of_one)), strict=True)
+        )
 
     def _second_regressions(
         self, plans: Sequence[Plan], looks: tuple[Look, ...]
@@ -129,3 +185,7 @@ class Scorer:
             spreads.append(np.where(left > DETERMINED**2, np.sqrt(np.maximum(left, DETERMINED**2)), np.inf))
             at += wide
         return tuple(slopes), tuple(spreads)
+
+
+def _parts(num: int) -> Iterator[slice]:
+    return (slice(start, start + CHUNK) for start in range(0, num, CHUNK))

@@ -36,6 +36,24 @@ class Directions:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """Labels change faster than curves of the inputs can: steps of the fitted labels, which can, are regressed on, too."""
+
+    index: np.ndarray
+    """Coefficients of first fits of the labels [P, i]."""
+    source: np.ndarray
+    """Which fit each step is of [m]."""
+    centre: np.ndarray
+    """Where it rises [m]."""
+    width: np.ndarray
+    """How slowly [m]."""
+
+    def columns(self, first: np.ndarray) -> np.ndarray:
+        """Steps [rows, m] of the first fits."""
+        return 1 / (1 + np.exp(np.clip((self.centre - first[:, self.source]) / self.width, -50.0, 50.0)))
+
+
+@dataclass(frozen=True)
 class Look:
     """What one support makes of a row: what is left of actions and tested inputs, and the directions of use."""
 
@@ -46,6 +64,10 @@ class Look:
     spread: np.ndarray
     """Standard deviations of what is left of them [k + c]."""
     directions: Directions
+    steps: Steps | None = None
+    """Of labels."""
+    weights: np.ndarray | None = None
+    """Coefficients of the steps [m, k + c]."""
 
     @property
     def num_actions(self) -> int:
@@ -63,6 +85,17 @@ class Look:
     def num_entries(self) -> int:
         """Of the score vector."""
         return self.num_actions * (2 * len(self.tested) + self.num_extra - self.num_actions)
+
+    @property
+    def all_slopes(self) -> np.ndarray:
+        """What the basis' columns are multiplied by."""
+        return self.slopes if self.steps is None else np.hstack([self.slopes, self.steps.index])
+
+    def fitted(self, products: np.ndarray) -> np.ndarray:
+        """Actions and tested inputs [rows, k + c] from the products of the basis' columns with all slopes."""
+        if self.steps is None:
+            return products
+        return products[:, : len(self.spread)] + self.steps.columns(products[:, len(self.spread) :]) @ self.weights
 
     def left(self, rows: Block, fitted: np.ndarray) -> np.ndarray:
         """What is left of the actions and of the tested inputs, in standard deviations [rows, k + c]."""
@@ -97,6 +130,26 @@ class BasisMoments:
 
 
 @dataclass(frozen=True)
+class StepMoments:
+    """Products [P + m + k, m] of the basis' columns, the steps of a look and the actions with those steps."""
+
+    basis: Basis
+    steps: tuple[Steps, ...]
+
+    def __call__(self, block: Block) -> tuple[np.ndarray, ...]:
+        """A sum over rows."""
+        beside = self.basis.width + block.actions.shape[1]
+        totals = tuple(np.zeros((beside + len(own.source), len(own.source))) for own in self.steps)
+        slopes = [own.index for own in self.steps]
+        for _, rows in chunks(block):
+            table = self.basis.columns(rows.features)
+            for own, first, total in zip(self.steps, _side_by_side(table, slopes), totals, strict=True):
+                steps = own.columns(first)
+                total += np.hstack([table, steps, rows.actions]).T @ steps
+        return totals
+
+
+@dataclass(frozen=True)
 class ExtraMoments:
     """Products of the basis' columns with the extra columns of several looks [P, e], and the squares of these [e]."""
 
@@ -107,11 +160,11 @@ class ExtraMoments:
         """A sum over rows."""
         width = sum(look.num_extra for look in self.looks)
         cross, squares = np.zeros((self.basis.width, width)), np.zeros(width)
-        slopes = [look.slopes for look in self.looks]
+        slopes = [look.all_slopes for look in self.looks]
         for _, rows in chunks(block):
             table = self.basis.columns(rows.features)
             every = zip(self.looks, _side_by_side(table, slopes), strict=True)
-            extra = np.hstack([look.extra(rows, look.left(rows, fitted)) for look, fitted in every])
+            extra = np.hstack([look.extra(rows, look.left(rows, look.fitted(found))) for look, found in every])
             cross += table.T @ extra
             squares += np.einsum("ij,ij->j", extra, extra)
         return cross, squares
@@ -133,12 +186,12 @@ class ClusterSums:
         """A sum over rows."""
         sums = tuple(np.zeros((own.num, look.num_entries)) for look, own in zip(self.looks, self.clusters, strict=True))
         known = {own: own.codes(block) for own in self.clusters}
-        slopes = [look.slopes for look in self.looks]
+        slopes = [look.all_slopes for look in self.looks]
         for part, rows in chunks(block):
             table = self.basis.columns(rows.features)
             first, second = _side_by_side(table, slopes), _side_by_side(table, self.again)
             for number, (look, own) in enumerate(zip(self.looks, self.clusters, strict=True)):
-                left = look.left(rows, first[number])
+                left = look.left(rows, look.fitted(first[number]))
                 extra = (look.extra(rows, left) - second[number]) / self.spreads[number]
                 add_by_cluster(sums[number], known[own][part], products(left, extra, look.num_actions))
         return sums
