@@ -92,7 +92,10 @@ def test_the_contract(test, family):
     degrees = one.degrees_of_all(list(tested))
     assert len(degrees) == 2 ** len(tested) and degrees[-1] == 0 and (degrees[:-1] > 0).all()
     again = made(test, family)
-    assert [t.p_value for t in again.test_many(supports)] == [t.p_value for t in results.values()]
+    # Sums that are made side by side may round otherwise than alone.
+    assert [t.p_value for t in again.test_many(supports)] == pytest.approx(
+        [t.p_value for t in results.values()], rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(

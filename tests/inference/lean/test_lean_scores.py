@@ -132,7 +132,7 @@ def test_labels_and_inputs_are_regressed_on_steps_of_first_fits_too():
             centres = np.quantile(fit, (np.arange(8) + 0.5) / 8)  # 700 rows, 20 a step of 2 × 2 fits
             steps.append(expit(2 * (fit[:, None] - centres) / np.gradient(centres)))
     regressed = np.hstack([kept, *steps])
-    found = look.left(Block(rows.inputs, rows.actions), look.fitted(table @ look.all_slopes)) * look.spread
+    found = look.left(Block(rows.inputs, rows.actions), look.fitted(table, table @ look.slopes)) * look.spread
     for position, target in enumerate((*rows.actions.T, rows.inputs[:, 3])):
         np.testing.assert_allclose(found[:, position], residual(regressed, target), atol=2e-3)
     np.testing.assert_allclose(look.spread, np.sqrt((found**2).mean(axis=0)), rtol=1e-6)

@@ -1,6 +1,6 @@
 """Scores: what is left of the actions times what is left of the tested inputs, summed over clusters of rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,9 +34,6 @@ FEW_TESTED = 6
 
 NUM_STEPS, ROWS_A_STEP, MOST_SORTED = (3, 12), 20, 20_000
 """Steps of each fit, at least and at most; rows for each; rows whose quantiles are taken."""
-
-STEPS_LEFT = 1e-6
-"""Steps of which the basis leaves less than this share are left out."""
 
 BATCH = 24
 """Supports that are scored in one pass over the rows."""
@@ -138,37 +135,38 @@ class Scorer:
         for plan, steps, total in zip(plans, every, self.source.total(StepMoments(self.basis, every)), strict=True):
             look, num = plan.look, len(steps.source)
             cross, inner, acted = np.split(total, [self.basis.width, self.basis.width + num])
-            # What the basis leaves of the steps, and what that explains of what it leaves of actions and tested inputs.
-            through = plan.projector.coefficients(cross)
-            left = inner - through.T @ cross
-            targets = np.hstack([self.cross, self.gram[:, 1 + look.tested]])
-            outer = np.hstack([acted.T, cross[1 + look.tested].T]) - through.T @ targets
-            weights = Projector(left, np.diag(left) > STEPS_LEFT * np.diag(inner)).coefficients(outer)
-            gained = np.sum(weights * outer, axis=0) / self.source.num_rows
-            spread = np.sqrt(np.maximum(look.spread**2 - gained, NOTHING))
-            looks.append(
-                replace(look, slopes=look.slopes - through @ weights, spread=spread, steps=steps, weights=weights)
+            together = Projector(
+                np.block([[self.gram, cross], [cross.T, inner]]), np.append(plan.mask, np.ones(num, bool))
             )
+            targets = np.hstack([self.cross, self.gram[:, 1 + look.tested]])
+            beside = np.hstack([acted.T, cross[1 + look.tested].T])
+            slopes, weights = np.split(together.coefficients(np.vstack([targets, beside])), [self.basis.width])
+            gained = np.sum(slopes * targets, axis=0) + np.sum(weights * beside, axis=0)
+            before = np.sum(look.slopes * targets, axis=0)
+            spread = np.sqrt(np.maximum(look.spread**2 - (gained - before) / self.source.num_rows, NOTHING))
+            looks.append(replace(look, slopes=slopes, spread=spread, steps=steps, weights=weights))
         return tuple(looks)
 
     def _steps(self, plans: Sequence[Plan]) -> tuple[Steps, ...]:
         """Steps at the quantiles of the first fits, where rows are."""
         num_actions = self.cross.shape[1]
+        some = self.rows.inputs[:: max(1, self.rows.num // MOST_SORTED)]
         indexes = []
         for plan in plans:
             linear = Projector(self.gram, plan.mask & self._linear).coefficients(self.cross)
             indexes.append(np.hstack([linear, plan.look.slopes[:, :num_actions]]))
-        some = self.rows.inputs[:: max(1, self.rows.num // MOST_SORTED)]
-        fits = np.vstack([self.basis.columns(some[part]) @ np.hstack(indexes) for part in _parts(len(some))])
-        num = int(np.clip(self.rows.num // (ROWS_A_STEP * 2 * num_actions), *NUM_STEPS))
-        centres = np.quantile(fits, (np.arange(num) + 0.5) / num, axis=0)
+        fits = [np.empty((len(some), 2 * num_actions)) for _ in plans]
+        for start in range(0, len(some), CHUNK):
+            table = self.basis.columns(some[start : start + CHUNK])
+            for index, fit in zip(indexes, fits, strict=True):  # one by one: the same bits in any company
+                fit[start : start + CHUNK] = table @ index
+        return tuple(self._at_quantiles(index, fit) for index, fit in zip(indexes, fits, strict=True))
+
+    def _at_quantiles(self, index: np.ndarray, fit: np.ndarray) -> Steps:
+        num = int(np.clip(self.rows.num // (ROWS_A_STEP * fit.shape[1]), *NUM_STEPS))
+        centres = np.quantile(fit, (np.arange(num) + 0.5) / num, axis=0)
         widths = np.maximum(np.gradient(centres, axis=0), 1e-3) / 2
-        of_one = 2 * num_actions
-        source = np.repeat(np.arange(of_one), num)
-        return tuple(
-            Steps(index, source, centres[:, own].T.ravel(), widths[:, own].T.ravel())
-            for index, own in zip(indexes, (slice(i, i + of_one) for i in range(0, fits.shape[1], of_one)), strict=True)
-        )
+        return Steps(index, np.repeat(np.arange(fit.shape[1]), num), centres.T.ravel(), widths.T.ravel())
 
     def _second_regressions(
         self, plans: Sequence[Plan], looks: tuple[Look, ...]
@@ -185,7 +183,3 @@ class Scorer:
             spreads.append(np.where(left > DETERMINED**2, np.sqrt(np.maximum(left, DETERMINED**2)), np.inf))
             at += wide
         return tuple(slopes), tuple(spreads)
-
-
-def _parts(num: int) -> Iterator[slice]:
-    return (slice(start, start + CHUNK) for start in range(0, num, CHUNK))

@@ -86,16 +86,12 @@ class Look:
         """Of the score vector."""
         return self.num_actions * (2 * len(self.tested) + self.num_extra - self.num_actions)
 
-    @property
-    def all_slopes(self) -> np.ndarray:
-        """What the basis' columns are multiplied by."""
-        return self.slopes if self.steps is None else np.hstack([self.slopes, self.steps.index])
-
-    def fitted(self, products: np.ndarray) -> np.ndarray:
-        """Actions and tested inputs [rows, k + c] from the products of the basis' columns with all slopes."""
+    def fitted(self, table: np.ndarray, products: np.ndarray) -> np.ndarray:
+        """Actions and tested inputs [rows, k + c], from the basis' columns and their products with the slopes."""
         if self.steps is None:
             return products
-        return products[:, : len(self.spread)] + self.steps.columns(products[:, len(self.spread) :]) @ self.weights
+        # By themselves, not beside other looks: steps are steep, and must have the same bits in any company.
+        return products + self.steps.columns(table @ self.steps.index) @ self.weights
 
     def left(self, rows: Block, fitted: np.ndarray) -> np.ndarray:
         """What is left of the actions and of the tested inputs, in standard deviations [rows, k + c]."""
@@ -140,11 +136,10 @@ class StepMoments:
         """A sum over rows."""
         beside = self.basis.width + block.actions.shape[1]
         totals = tuple(np.zeros((beside + len(own.source), len(own.source))) for own in self.steps)
-        slopes = [own.index for own in self.steps]
         for _, rows in chunks(block):
             table = self.basis.columns(rows.features)
-            for own, first, total in zip(self.steps, _side_by_side(table, slopes), totals, strict=True):
-                steps = own.columns(first)
+            for own, total in zip(self.steps, totals, strict=True):
+                steps = own.columns(table @ own.index)
                 total += np.hstack([table, steps, rows.actions]).T @ steps
         return totals
 
@@ -160,11 +155,11 @@ class ExtraMoments:
         """A sum over rows."""
         width = sum(look.num_extra for look in self.looks)
         cross, squares = np.zeros((self.basis.width, width)), np.zeros(width)
-        slopes = [look.all_slopes for look in self.looks]
+        slopes = [look.slopes for look in self.looks]
         for _, rows in chunks(block):
             table = self.basis.columns(rows.features)
             every = zip(self.looks, _side_by_side(table, slopes), strict=True)
-            extra = np.hstack([look.extra(rows, look.left(rows, look.fitted(found))) for look, found in every])
+            extra = np.hstack([look.extra(rows, look.left(rows, look.fitted(table, found))) for look, found in every])
             cross += table.T @ extra
             squares += np.einsum("ij,ij->j", extra, extra)
         return cross, squares
@@ -186,12 +181,12 @@ class ClusterSums:
         """A sum over rows."""
         sums = tuple(np.zeros((own.num, look.num_entries)) for look, own in zip(self.looks, self.clusters, strict=True))
         known = {own: own.codes(block) for own in self.clusters}
-        slopes = [look.all_slopes for look in self.looks]
+        slopes = [look.slopes for look in self.looks]
         for part, rows in chunks(block):
             table = self.basis.columns(rows.features)
             first, second = _side_by_side(table, slopes), _side_by_side(table, self.again)
             for number, (look, own) in enumerate(zip(self.looks, self.clusters, strict=True)):
-                left = look.left(rows, look.fitted(first[number]))
+                left = look.left(rows, look.fitted(table, first[number]))
                 extra = (look.extra(rows, left) - second[number]) / self.spreads[number]
                 add_by_cluster(sums[number], known[own][part], products(left, extra, look.num_actions))
         return sums
