@@ -1,7 +1,8 @@
 """Whom the loops of `benchmarks.loops` are about: random agents, where each begins, and how it is observed.
 
 In the worlds of the package an agent learns anew in every configuration. In Gymnasium environments it is one that nobody
-here knows: a linear policy, or a network, of random weights. Every feature is seen by half of the agents.
+here knows: a linear policy or a network of random weights, with actions drawn by chance, or a network whose best action is
+taken but for one step in ten. Every feature is seen by half of the agents.
 """
 
 from collections.abc import Callable
@@ -29,6 +30,8 @@ SCALES = {"CartPole-v1": (1.0, 1.0, 0.1, 1.0), "Pendulum-v1": (1.0, 1.0, 3.0)}
 """How large each number of an observation typically is."""
 STEEPNESS, HIDDEN = 2.0, 8
 """How strongly an agent answers to a typical observation, and the units of its network."""
+EXPLORING = 0.1
+"""How often an abrupt agent takes any action."""
 
 
 class Subject(NamedTuple):
@@ -93,6 +96,8 @@ def _stranger(name: str, kind: str, seen: np.ndarray, rng: np.random.Generator) 
         given = observation / scales
         return STEEPNESS * float(weights @ given if kind == "linear" else outer @ np.tanh(2 * inner @ given + shift))
 
+    if kind == "abrupt network":
+        return lambda observation: int(rng.integers(2)) if rng.random() < EXPLORING else int(answer(observation) > 0)
     if name == "CartPole-v1":
         return lambda observation: int(rng.random() < 1 / (1 + np.exp(-answer(observation))))
     return lambda observation: np.array([answer(observation) / 4 + 0.4 * rng.normal()], dtype=np.float32)

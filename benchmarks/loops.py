@@ -48,7 +48,7 @@ class Cell:
     """One kind of loop, and how many of it."""
 
     world: str
-    agents: str  # "learned well" or "hardly learned"; in Gymnasium environments "linear" or "network"
+    agents: str  # "learned well" or "hardly learned"; in Gymnasium environments "linear", "network" or "abrupt network"
     design: str
     num_episodes: int  # a round
     num_loops: int
@@ -87,7 +87,8 @@ def cells() -> list[Cell]:
     unknown = [
         Cell(world, agents, design, size, EXPENSIVE if (world, design) == ("Pendulum-v1", "simulated") else CHEAP)
         for world in PARAMETERS
-        for agents in ("linear", "network")
+        for agents in ("linear", "network", "abrupt network")
+        if world == "CartPole-v1" or agents != "abrupt network"  # which chooses between labels
         for design in ANYWHERE
         for size in SIZES[world]
     ]
