@@ -1,4 +1,4 @@
-"""Before any test: one thread for JAX in each worker, so that two workers do not fight over two cores. A real cluster."""
+"""Before any test: one thread for JAX and BLAS in each worker, so that two do not fight over two cores. A real cluster."""
 
 import os
 import re
@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-os.environ.setdefault("PJRT_NPROC", "1")
+for _threads in ("PJRT_NPROC", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 
 def started(*command, words):

@@ -143,12 +143,12 @@ def test_what_a_part_sends_back_is_bounded(tmp_path, monkeypatch):
 @pytest.mark.parametrize("action", ["amount", "label"])
 def test_all_rows_show_what_the_sample_does_not(tmp_path, monkeypatch, action):
     rng = np.random.default_rng(1)
-    num = 200_000
+    num = 100_000
     x = rng.normal(size=(num, 2))
-    amount = 0.014 * x[:, 0] + rng.normal(size=num)
+    amount = 0.022 * x[:, 0] + rng.normal(size=num)
     table = pa.table({"x0": x[:, 0], "x1": x[:, 1], "amount": amount, "label": np.where(amount > 0, "go", "stay")})
     folder = stored(table, tmp_path / "f", group=30_000)
-    sampled(monkeypatch, 30_000)
+    sampled(monkeypatch, 12_000)
     monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
     words = {"features": ["x0", "x1"], "policy": "any"}
     answer = identify(folder, action, **words)
@@ -158,7 +158,7 @@ def test_all_rows_show_what_the_sample_does_not(tmp_path, monkeypatch, action):
     monkeypatch.setenv("POLICYSPACE_MAX_PRODUCTS", "1")
     few = identify(folder, action, **words)
     assert few.core == []
-    assert f"a sample of 30000 of {num} rows" in few.promise
+    assert f"a sample of 12000 of {num} rows" in few.promise
 
 
 @pytest.mark.parametrize("rare", [0.0, 0.5])
