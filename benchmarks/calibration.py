@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from policyspace.experiments.calibration import cells
-from policyspace.experiments.calibration_panels import Measured, measured_tests
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell, Store
 from policyspace.experiments.runner import run_cells
+from policyspace.experiments.scale import Scale
+from policyspace.results.calibration_panels import Measured, measured_tests
 from policyspace.table import Table
 
 COLUMNS = ("scenario", "test", "runs", "type-I error (nominal .05, 95 %)", "power", "seconds a run")

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from policyspace.experiments.catalogue import experiment_module
-from policyspace.experiments.configuring_panels import COLUMNS, at_totals
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record, Store
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results.configuring_panels import COLUMNS, at_totals
 from policyspace.table import Table
 
 WORLDS = {

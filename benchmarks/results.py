@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from policyspace.experiments.catalogue import EXPERIMENTS
-from policyspace.experiments.results import FILES
 from policyspace.report.results_page import PROCEDURES, SETTINGS, Claim, claims_of, duration, spent
+from policyspace.results.folder import FILES
 from policyspace.table import Table
 
 DOCS = Path(__file__).parent.parent / "docs" / "results"

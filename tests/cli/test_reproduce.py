@@ -28,7 +28,8 @@ KNOWN_EVERYWHERE = textwrap.dedent(
 
     def make(name, title, factor):
         module = ModuleType(f"policyspace.experiments.{name}")
-        module.TITLE, module.RUNS = title, 12
+        module.RUNS = 12
+        shown = ModuleType(f"policyspace.results.{name}")
 
         def cells(scale):
             from policyspace.experiments.records import Cell
@@ -42,7 +43,7 @@ KNOWN_EVERYWHERE = textwrap.dedent(
 
         def analyse(records):
             from matplotlib.figure import Figure
-            from policyspace.experiments.panel import Panel
+            from policyspace.results.panel import Panel
             figure = Figure(figsize=(4, 2))
             values = [r.result["value"] for r in records]
             figure.add_subplot().plot(sorted(values))
@@ -50,8 +51,10 @@ KNOWN_EVERYWHERE = textwrap.dedent(
             return [Panel(f"{name}-sum", f"Sum of {name}", "It is large.", "holds", f"It is {total}.", figure,
                           ("what", "number"), [("sum [of all]", str(total))], {"sum": total})]
 
-        module.cells, module.run, module.analyse = cells, run, analyse
+        module.cells, module.run = cells, run
+        shown.TITLE, shown.analyse = title, analyse
         sys.modules[f"policyspace.experiments.configuring_{name}"] = module
+        sys.modules[f"policyspace.results.configuring_{name}_panels"] = shown
 
     make("gridworld", "A discrete world", 10)
     make("continuous_gridworld", "A continuous world", 1000)
@@ -72,11 +75,9 @@ def known_everywhere(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     monkeypatch.chdir(tmp_path)
-    for name in (
-        "configuring_gridworld",
-        "configuring_continuous_gridworld",
-    ):  # and this process, which gets back the true ones at the end
-        monkeypatch.setitem(sys.modules, f"policyspace.experiments.{name}", None)
+    for name in ("configuring_gridworld", "configuring_continuous_gridworld"):
+        for module in (f"experiments.{name}", f"results.{name}_panels"):  # here, too, until the true ones come back
+            monkeypatch.setitem(sys.modules, f"policyspace.{module}", None)
     exec(KNOWN_EVERYWHERE, {})
 
 

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from policyspace.experiments.agents_learned import WORLDS, analyse, cells, measured, reached, run
-from policyspace.experiments.panel import Scale
+from policyspace.experiments.agents_learned import WORLDS, cells, reached, run
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results.agents_learned_panels import analyse, measured
 
 
 def record(world, seed, agent, best, share):

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from policyspace.experiments import calibration, calibration_panels
-from policyspace.experiments.panel import Scale
+from policyspace.experiments import calibration
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.inference.levels import SCENARIOS
 from policyspace.report.style import save
+from policyspace.results import calibration_panels
 
 # -- cells and batches --------------------------------------------------------------------------------------------
 
@@ -105,7 +106,7 @@ def test_the_panel_of_rules_says_which_union_errs():
 
 def test_panels_are_drawn_and_repeat_themselves(tmp_path):
     for name in ("a.svg", "b.svg"):
-        (panel,) = calibration.analyse(some_records())
+        (panel,) = calibration_panels.analyse(some_records())
         save(panel.figure, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert calibration.analyse([]) == []
+    assert calibration_panels.analyse([]) == []

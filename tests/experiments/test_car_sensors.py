@@ -9,10 +9,8 @@ from scipy.stats import chi2
 
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments import car_sensors as car
-from policyspace.experiments.car_panels import BY, analyse, not_owned, outcomes
-from policyspace.experiments.frames import rates
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.fits import likelihood_of
 from policyspace.fits.network_fits import NetworkLikelihood
 from policyspace.inference.rules import all_supports as by_closed_testing
@@ -21,6 +19,8 @@ from policyspace.inference.wilks import WilksTest
 from policyspace.policies import GaussianLinear
 from policyspace.policies.network import GaussianNetwork
 from policyspace.report.style import save
+from policyspace.results.car_sensors_panels import BY, analyse, not_owned, outcomes
+from policyspace.results.frames import rates
 
 OWNED = ["speed", "left"]
 

@@ -11,11 +11,11 @@ from policyspace.experiments import configuring_continuous_gridworld as continuo
 from policyspace.experiments import configuring_gridworld as gridworld
 from policyspace.experiments.configured_run import error_rates, run
 from policyspace.experiments.configuring import COMPARED
-from policyspace.experiments.configuring_panels import agents, at_totals, by_episodes, judge, panels, summaries
-from policyspace.experiments.configuring_stories import cells_in_use, distance, ends, starts
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results.configuring_panels import agents, at_totals, by_episodes, judge, panels, summaries
+from policyspace.results.stories import cells_in_use, distance, ends, starts
 
 
 def record(part, design, episodes, seed, missed, wrong=0.0, any_false=False, rounds=1):

@@ -1,9 +1,10 @@
 """Single weights of the grid world: units, truth and both procedures."""
 
 from policyspace.experiments import gridworld_weights
-from policyspace.experiments.gridworld_weights import EPISODES, RUNS, analyse, cells, run
-from policyspace.experiments.panel import Scale
+from policyspace.experiments.gridworld_weights import EPISODES, RUNS, cells, run
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
+from policyspace.results.gridworld_weights_panels import analyse
 
 
 def test_both_procedures_run_with_and_without_configuration():

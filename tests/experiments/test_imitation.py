@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from policyspace.experiments import imitation, imitation_panels
+from policyspace.experiments import imitation
 from policyspace.experiments.configured_run import world_and_space
-from policyspace.experiments.frames import differences, means
 from policyspace.experiments.imitators import Counts, adam, divergence, in_gauge, lasso, ridge
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.policies.jax_setup import jax
 from policyspace.report.style import save
+from policyspace.results import imitation_panels
+from policyspace.results.frames import differences, means
 from policyspace.worlds.agents import learn
 
 NAMES = tuple(imitation_panels.LABELS)
@@ -158,12 +159,12 @@ def test_the_authors_own_table_contradicts_the_claim_at_one_n():
 
 def test_panels_are_drawn_and_repeat_themselves(tmp_path):
     found = records(conf=(4.0, 3.0), plain=(6.0, 6.0))
-    for first, second in zip(imitation.analyse(found), imitation.analyse(found), strict=True):
+    for first, second in zip(imitation_panels.analyse(found), imitation_panels.analyse(found), strict=True):
         save(first.figure, tmp_path / "a.svg")
         save(second.figure, tmp_path / "b.svg")
         assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
         assert {len(row) for row in first.rows} == {len(first.columns)}
-    assert imitation.analyse([]) == []
+    assert imitation_panels.analyse([]) == []
 
 
 def test_a_run_gives_the_distance_of_every_imitator():

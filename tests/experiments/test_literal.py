@@ -2,9 +2,10 @@
 
 import pytest
 
-from policyspace.experiments.literal import GUESS, LITERAL, procedures, settings_panels
-from policyspace.experiments.panel import Scale
+from policyspace.experiments.literal import GUESS, LITERAL, procedures
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
+from policyspace.results.literal_settings import settings_panels
 
 PRINTED = {
     "gridworld": {"learning_steps": 200, "learning_episodes": 250, "likelihood_steps": 1000, "likelihood_rate": 0.03,

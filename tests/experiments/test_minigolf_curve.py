@@ -6,11 +6,12 @@ import pytest
 from scipy.stats import t
 
 from policyspace.experiments import minigolf_curve
-from policyspace.experiments.minigolf_curve import AGENTS, LENGTHS, analyse, curves, judge, shortfall
+from policyspace.experiments.minigolf_curve import AGENTS, LENGTHS
 from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results.minigolf_curve_panels import PAPER, analyse, curves, judge, shortfall
 
 
 def records(best, curvature=0.05, noise=0.01, runs=12, deviation=OURS):
@@ -39,8 +40,8 @@ def test_the_verdict_says_whose_optimum_holds(best, verdict):
     assert analyse(found)[0].verdict == verdict
     assert analyse(records(best, runs=9))[0].verdict == "too few runs to say"
     for part, (agent, said) in zip(parts, (("A₁", "A1"), ("A₂", "A2")), strict=False):
-        assert part.holds == (best[said] == minigolf_curve.PAPER[said])
-        assert part.words.startswith(f"{agent}, whose optimum is said to be {minigolf_curve.PAPER[said]:g}, is best at")
+        assert part.holds == (best[said] == PAPER[said])
+        assert part.words.startswith(f"{agent}, whose optimum is said to be {PAPER[said]:g}, is best at")
     assert parts[2].holds == (best["A1"] != best["A2"])
 
 

@@ -4,22 +4,11 @@ import pytest
 from scipy.stats import binom
 
 from policyspace.experiments import minigolf_features
-from policyspace.experiments.minigolf_features import (
-    EPISODES,
-    RUNS,
-    TOTALS,
-    TOTALS_RUNS,
-    analyse,
-    cells,
-    counts,
-    gains,
-    judge,
-    room,
-    run,
-)
-from policyspace.experiments.panel import Scale
+from policyspace.experiments.minigolf_features import EPISODES, RUNS, TOTALS, TOTALS_RUNS, cells, run
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results.minigolf_features_panels import analyse, counts, gains, judge, room
 
 
 def record(design, seed, truth, selected, n=10):

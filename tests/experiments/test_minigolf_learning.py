@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from policyspace.experiments.minigolf_curve import REFERENCE
 from policyspace.experiments.minigolf_learning import (
     AS_PUBLISHED,
-    BRIEF,
+    BY_STAGES,
     OURS,
     PUBLISHED,
     THOROUGH,
@@ -16,6 +15,7 @@ from policyspace.experiments.minigolf_learning import (
     mean_return,
 )
 from policyspace.policies.jax_setup import jax
+from policyspace.results.minigolf_curve_panels import REFERENCE
 from policyspace.worlds.confmdp import rollout
 from policyspace.worlds.minigolf import AGENT_A2, Minigolf, deceleration
 
@@ -39,7 +39,7 @@ def test_the_safe_start_loses_no_ball_but_by_chance():
 
 
 def test_with_the_shortest_putter_learning_finds_that_hitting_hard_is_best():
-    learning = {"start": "safe", "stages": [BRIEF[OURS]["stages"][-1]]}
+    learning = {"start": "safe", "stages": [BY_STAGES[OURS]["stages"][-1]]}
     (found,) = best_returns(learning, AGENT_A2, [1.0], jax.random.key(1), 20_000)
     assert found == pytest.approx(full_strokes(200_000), abs=0.15)
 
@@ -47,7 +47,7 @@ def test_with_the_shortest_putter_learning_finds_that_hitting_hard_is_best():
 @pytest.mark.parametrize("agent", ["A1", "A2"])
 def test_brief_learning_comes_near_the_best_known_return_and_stays_in_its_space(agent):
     owned = Minigolf.feature_names if agent == "A1" else tuple(AGENT_A2)
-    theta = learned(BRIEF[OURS], owned, 5.0, jax.random.key(2))
+    theta = learned(BY_STAGES[OURS], owned, 5.0, jax.random.key(2))
     assert mean_return(OURS, theta, 5.0, jax.random.key(3), 10_000) > REFERENCE[agent][5.0] - 0.7
     names = ("intercept", *Minigolf.feature_names)
     assert all(theta[i] == 0 for i, name in enumerate(names) if name not in ("intercept", *owned))
@@ -73,6 +73,6 @@ def test_learning_is_a_function_of_its_key():
 
 def test_every_way_of_learning_ends_at_its_policy_deviation():
     for deviation in (OURS, PUBLISHED):
-        assert deviation_of(BRIEF[deviation]) == deviation_of(THOROUGH[deviation]) == deviation
+        assert deviation_of(BY_STAGES[deviation]) == deviation_of(THOROUGH[deviation]) == deviation
         assert THOROUGH[deviation]["warm"][0] == deviation
     assert AS_PUBLISHED["stages"] == [[0.1, 100, 100, 0.01, 1.0]]

@@ -5,10 +5,11 @@ import pytest
 
 from policyspace.experiments import minigolf_strategies
 from policyspace.experiments.minigolf_learning import OURS, PUBLISHED, THOROUGH
-from policyspace.experiments.minigolf_strategies import RUNS, STRATEGIES, analyse, cells, judge, outcomes, run
-from policyspace.experiments.panel import Scale
+from policyspace.experiments.minigolf_strategies import RUNS, STRATEGIES, cells, run
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results.minigolf_strategies_panels import analyse, judge, outcomes
 from policyspace.worlds.minigolf import AGENT_A2
 
 LENGTHS = {"uniform": 8.0, "full": 5.0, "identified": 2.0, "oracle": 2.0}

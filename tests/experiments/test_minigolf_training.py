@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from policyspace.experiments import minigolf_training
-from policyspace.experiments.minigolf_training import LENGTHS, analyse, best_putters, cells, curves, run
-from policyspace.experiments.panel import Scale
+from policyspace.experiments.minigolf_training import LENGTHS, cells, run
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results.minigolf_curve_panels import curves
+from policyspace.results.minigolf_training_panels import analyse, best_putters
 
 
 def records(peaks, runs=4):

@@ -10,13 +10,14 @@ from policyspace.configuration.round import Round
 from policyspace.experiments import configuring_rule_1 as rule_1_experiment
 from policyspace.experiments.configured_run import run, world_and_space
 from policyspace.experiments.configuring_gridworld import cells
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.printed_algorithms import PrintedAlgorithm, by_adam, in_closed_form
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.fits import likelihood_of
 from policyspace.policies import BoltzmannLinear
 from policyspace.policies.jax_setup import jax
 from policyspace.report.style import save
+from policyspace.results import configuring_rule_1_panels as rule_1_results
 from policyspace.worlds.confmdp import rollout
 
 WORLD, SPACE = world_and_space("gridworld")
@@ -113,6 +114,6 @@ def test_rule_1_with_configuration_by_both_procedures(tmp_path, monkeypatch):
         assert result["num_rounds"] <= (15 if setting["procedure"] == "literal" else 2)
         if setting["procedure"] == "literal":
             assert all(support in result["last"] for support in result["first"])
-        (panel,) = rule_1_experiment.analyse([Record("gridworld-rule-1", setting, "0", 1.0, result)])
+        (panel,) = rule_1_results.analyse([Record("gridworld-rule-1", setting, "0", 1.0, result)])
         assert panel.verdict == "our own" and len(panel.rows) == 2
         save(panel.figure, tmp_path / "figure.svg")

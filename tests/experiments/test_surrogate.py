@@ -5,10 +5,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from policyspace.experiments import surrogate
-from policyspace.experiments.frames import means
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results import surrogate_panels as shown
+from policyspace.results.frames import means
 
 
 def records(agents=12, count=8):
@@ -26,7 +27,7 @@ def records(agents=12, count=8):
 
 def test_spearmans_rho_of_each_agent_then_the_mean():
     made = records()
-    rho = means(surrogate.correlations(surrogate.ranks(made)), "rho", "surrogate")
+    rho = means(shown.correlations(shown.ranks(made)), "rho", "surrogate")
     assert rho["paper"].value == pytest.approx(1) and rho["d-optimal"].value == pytest.approx(-1)
     each = [spearmanr(r.result["bound"], r.result["gap"]).statistic for r in made]
     assert rho["bound"].value == pytest.approx(np.mean(each)) and rho["bound"].num_runs == 12
@@ -36,18 +37,18 @@ def test_an_objective_that_is_the_same_everywhere_ranks_nothing():
     made = records(agents=2)
     for record in made:
         record.result["paper"] = [1.0] * 8
-    rho = means(surrogate.correlations(surrogate.ranks(made)), "rho", "surrogate")
+    rho = means(shown.correlations(shown.ranks(made)), "rho", "surrogate")
     assert "paper" not in rho and "bound" in rho
-    assert "nan" not in surrogate.analyse(made)[0].why
+    assert "nan" not in shown.analyse(made)[0].why
 
 
 def test_the_panel_says_rho_and_repeats_itself(tmp_path):
-    (panel,) = surrogate.analyse(records())
+    (panel,) = shown.analyse(records())
     assert panel.verdict == "our own" and "the paper's objective 1.00" in panel.why
     for name in ("a.svg", "b.svg"):
-        save(surrogate.analyse(records())[0].figure, tmp_path / name)
+        save(shown.analyse(records())[0].figure, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert surrogate.analyse([]) == []
+    assert shown.analyse([]) == []
 
 
 def test_cells_are_agents():

@@ -6,10 +6,10 @@ from scipy.stats import ncx2
 
 from policyspace import theory as bounds
 from policyspace.experiments import theory_bounds as theory
-from policyspace.experiments import theory_panels
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 from policyspace.report.style import save
+from policyspace.results import theory_bounds_panels as theory_panels
 
 
 def test_cells_are_different_and_few_when_quick():
@@ -116,12 +116,12 @@ def test_the_power_panel_counts_intervals_that_hold_the_foretold():
 
 def test_panels_are_drawn_and_repeat_themselves(tmp_path):
     records = [concentration([0.1, 0.2, 0.3]), correctness(0.5, 100, 85, 85), correctness(2.0, 400, 100, 100)]
-    names = [panel.name for panel in theory.analyse(records)]
+    names = [panel.name for panel in theory_panels.analyse(records)]
     assert names == ["theory-concentration", "theory-sizes", "theory-power"]
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        for panel in theory.analyse(records):
+        for panel in theory_panels.analyse(records):
             save(panel.figure, tmp_path / folder / f"{panel.name}.svg")
     for name in names:
         assert (tmp_path / "a" / f"{name}.svg").read_bytes() == (tmp_path / "b" / f"{name}.svg").read_bytes()
-    assert theory.analyse([]) == []
+    assert theory_panels.analyse([]) == []

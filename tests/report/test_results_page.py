@@ -12,13 +12,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from policyspace.errors import InputError
-from policyspace.experiments.authors_time import AUTHORS_TIMES, AuthorsTime
 from policyspace.experiments.catalogue import EXPERIMENTS
-from policyspace.experiments.panel import Panel, Scale
 from policyspace.experiments.records import Record
-from policyspace.experiments.results import FILES, Results
+from policyspace.experiments.scale import Scale
 from policyspace.report.inline_svg import inline_svg
 from policyspace.report.results_page import duration, write_page
+from policyspace.results.authors_time import AUTHORS_TIMES, AuthorsTime
+from policyspace.results.folder import FILES, Results
+from policyspace.results.panel import Panel
 
 ORDER = ("first-fake", "second-fake")
 
@@ -76,7 +77,7 @@ def fakes():
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setitem(AUTHORS_TIMES, "first-fake", AuthorsTime(1234.5, "25 runs × 49 h"))
     for name, title in (("first_fake", "Discrete grid world"), ("second_fake", "Our own <table>")):
-        module = ModuleType(f"policyspace.experiments.{name}")
+        module = ModuleType(f"policyspace.results.{name}_panels")
         module.TITLE, module.analyse = title, panels
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setitem(EXPERIMENTS, name.replace("_", "-"), name)

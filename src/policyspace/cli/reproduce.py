@@ -17,9 +17,9 @@ from policyspace.experiments.catalogue import EXPERIMENTS, experiment_module
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from policyspace.experiments.panel import Panel
     from policyspace.experiments.records import Cell, Store
-    from policyspace.experiments.results import Results
+    from policyspace.results.folder import Results
+    from policyspace.results.panel import Panel
 
 MOST_RUNS = 1_000_000
 LOG_WIDTH = 160
@@ -52,9 +52,9 @@ def reproduce(
     from policyspace.data.chunks import num_workers
     from policyspace.data.whole_file import check_targets, made_folder
     from policyspace.experiments.one_cell import ONE_THREAD
-    from policyspace.experiments.panel import Scale
     from policyspace.experiments.records import Store
-    from policyspace.experiments.results import Results
+    from policyspace.experiments.scale import Scale
+    from policyspace.results.folder import Results
 
     if said.dask is not None and said.jobs is not None:
         raise InputError("--jobs is for processes of this machine, found it together with --dask: leave one out.")

@@ -9,16 +9,12 @@ from policyspace.configuration.batch_tests import outcome_of_batch
 from policyspace.configuration.schedule import Schedule
 from policyspace.data.chunks import single_threaded_blas
 from policyspace.data.demonstrations import Demonstrations
-from policyspace.experiments.calibration_panels import analyse
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
+from policyspace.experiments.scale import Scale
 from policyspace.fits import likelihood_of
 from policyspace.inference.levels import SCENARIOS, measure
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
-__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
-
-TITLE = "Error rates, promised and seen"
 RUNS = 1
 """The paper has no such table: `--runs` multiplies the simulated data sets below."""
 

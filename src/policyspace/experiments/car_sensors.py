@@ -8,12 +8,11 @@ import numpy as np
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.experiments.adam_fits import adam_fits, network_likelihood
 from policyspace.experiments.agents_learned import LEARNED, reached
-from policyspace.experiments.car_panels import analyse
 from policyspace.experiments.configured_run import world_and_space
 from policyspace.experiments.literal import LITERAL, procedures
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.printed_rules import all_of, both_rules
 from policyspace.experiments.records import Cell
+from policyspace.experiments.scale import Scale
 from policyspace.fits.network_fits import NetworkLikelihood
 from policyspace.inference.assumption_lean import AssumptionLean
 from policyspace.inference.base import SupportTest
@@ -25,21 +24,14 @@ from policyspace.policies.jax_setup import jax
 from policyspace.policies.network import GaussianNetwork
 from policyspace.worlds.agents import learn
 
-__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
-
-TITLE = "Simulated car driving"
 CAR = LITERAL["car"]
 RUNS = CAR.runs.value
 
-EPISODES = {"literal": CAR.num_episodes.value, "ours": (10, 30, 100, 300)}
-LONG, SHARE = 300, 4
-"""So many episodes take as long as all that are fewer: only one in so many drivers is observed for them."""
+EPISODES = CAR.num_episodes.value
 
 
 def cells(scale: Scale) -> list[Cell]:
-    """The same drivers by every procedure and at every number of episodes but the largest; those of one driver follow each
-    other, so that it learns once.
-    """
+    """The same drivers by both procedures; the cells of one driver follow each other, so that it learns once."""
     return [
         Cell(
             "car",
@@ -54,8 +46,7 @@ def cells(scale: Scale) -> list[Cell]:
         )
         for seed in range(scale.num_runs(RUNS, 3))
         for procedure in procedures(scale)
-        for num_episodes in ((10,) if scale.quick else EPISODES[procedure])
-        if num_episodes < LONG or seed % SHARE == 0
+        for num_episodes in ((10,) if scale.quick else EPISODES)
     ]
 
 
@@ -130,7 +121,7 @@ def driver(seed: int, learning_rate: float) -> tuple[Demonstrations, dict[str, A
     world, space = world_and_space("car")
     learning, acting = jax.random.split(jax.random.key(seed))
     agent = learn(world, space, key=learning, learning_rate=learning_rate)
-    episodes = agent.act(world, agent.configuration, acting, max(EPISODES["ours"]))
+    episodes = agent.act(world, agent.configuration, acting, max(EPISODES))
     arrived = float(reached("car", episodes).mean())
     how = {
         "failed": arrived < LEARNED,

@@ -19,7 +19,7 @@ EXPERIMENTS = {
     "calibration": "calibration",
     "theory": "theory_bounds",
 }
-"""Name → module of this package, in the order of the paper; `panel` says what such a module holds."""
+"""Name → module of this package, in the order of the paper; `scale` says what such a module holds."""
 
 
 def experiment_module(name: str) -> ModuleType:

@@ -1,12 +1,11 @@
-"""An experiment on configuring has three parts: by episodes of a round, at equal totals, and one agent's whole story."""
+"""An experiment on configuring has four parts: by episodes of a round, at equal totals, whole stories, and other guesses."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from policyspace.experiments.configuring_panels import panels
-from policyspace.experiments.literal import LITERAL, Literal, procedures, settings_panels
-from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.records import Cell, Record
+from policyspace.experiments.literal import LITERAL, Literal, procedures
+from policyspace.experiments.records import Cell
+from policyspace.experiments.scale import Scale
 
 COMPARED: dict[str, dict[str, Any]] = {
     "none": {},
@@ -22,6 +21,12 @@ STILL = {"design": "none", "design_options": {}, "num_attempts": 0}
 """No configuration."""
 DEFAULT = {"design": "d-optimal", "design_options": {}, "num_attempts": 3}
 """How this library configures where nobody says otherwise."""
+STORIES = 10
+"""Agents of the paper's example, that learn and act by other chances; the first is drawn."""
+STORY_ATTEMPTS = 10
+"""Rounds of our design in a story, which ends before them where all is selected."""
+GUESS_EPISODES, GUESS_RUNS = 100, 10
+"""Where guesses are varied: episodes of a round, and agents."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +34,11 @@ class Configuring:
     """The settings of one world: plain data from which its cells follow."""
 
     experiment: str
-    title: str
     quick_episodes: tuple[int, ...]  # n of the miniature
     totals: tuple[int, ...]  # of all episodes that are paid for
-    paper: dict[str, Any]  # the options of the paper's objective, as ours uses it in the story
     story: dict[str, Any]  # controls and first configuration of the agent whose rounds are drawn
     story_episodes: int
+    guesses: dict[str, dict[str, dict[str, Any]]]  # other values where the paper is silent, by what is guessed
 
     @property
     def stated(self) -> Literal:
@@ -42,8 +46,8 @@ class Configuring:
         return LITERAL[self.experiment]
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """By both procedures, with and without configuring by episodes of a round, and one agent's story by the paper's
-        objective; by ours, all designs at equal totals, too.
+        """By both procedures, with and without configuring by episodes of a round, and the story of the paper's example; by
+        the literal one, with other guesses, too; by ours, all designs at equal totals.
 
         The parts differ in what one round costs, never in the agents.
         """
@@ -62,20 +66,28 @@ class Configuring:
     def _by_episodes(self, scale: Scale, procedure: str) -> list[dict[str, Any]]:
         literal = procedure == "literal"
         attempts = {"num_attempts": 1 if scale.quick else self.stated.num_attempts and self.stated.num_attempts.value}
-        printed = {"design": "paper", "design_options": self.stated.objective if literal else self.paper, **attempts}
+        printed = {"design": "paper", "design_options": self.stated.objective, **attempts}
         settings = [
             self._shared(scale, procedure, seed) | {"part": "episodes", "num_episodes": n, **way}
             for n in (self.quick_episodes if scale.quick else self.stated.num_episodes.value)
             for way in (STILL, printed if literal else DEFAULT)
             for seed in self._seeds(scale)
         ]
-        story = printed | self.story | {"num_episodes": self.story_episodes, "keep_rounds": True}
-        return [*settings, self._shared(scale, procedure, 0) | {"part": "story", **story}]
+        designed = DEFAULT | {"num_attempts": 1 if scale.quick else STORY_ATTEMPTS}
+        way = printed if literal else designed
+        story = {"part": "story", **way, **self.story, "num_episodes": self.story_episodes, "keep_rounds": True}
+        settings += [self._shared(scale, procedure, seed) | story for seed in range(scale.num_runs(STORIES, 1))]
+        return settings + ([] if scale.quick or not literal else self._guessed(scale, printed))
 
-    def analyse(self, records: list[Record]) -> list[Panel]:
-        """α̂ and β̂ by episodes, at equal totals, and the panels of the story."""
-        settings = settings_panels(self.experiment, self.experiment, records)
-        return panels(self.experiment, self.title, records) + settings
+    def _guessed(self, scale: Scale, printed: dict[str, Any]) -> list[dict[str, Any]]:
+        """The literal procedure with one of its guesses changed, on the first of its agents."""
+        base = [self._shared(scale, "literal", seed) for seed in range(scale.num_runs(GUESS_RUNS, 1))]
+        return [
+            _with(shared | {"part": "guesses", "guess": name, "num_episodes": GUESS_EPISODES, **way}, other)
+            for name, other in self.guesses.items()
+            for way in (STILL, printed)
+            for shared in base
+        ]
 
     def _seeds(self, scale: Scale) -> range:
         return range(scale.num_runs(self.stated.runs.value, 1))
@@ -94,6 +106,11 @@ class Configuring:
     def _at_total(self, total: int, design: str) -> dict[str, Any]:
         """The rounds of a design at a total."""
         return {"part": "totals", "design": design, "design_options": COMPARED[design]} | rounds_at(total, design)
+
+
+def _with(setting: dict[str, Any], other: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A setting with some options of some of its parts changed; what it does not have is left out."""
+    return setting | {name: setting[name] | options for name, options in other.items() if setting.get(name)}
 
 
 def rounds_at(total: int, design: str) -> dict[str, Any]:

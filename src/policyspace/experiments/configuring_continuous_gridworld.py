@@ -3,17 +3,14 @@
 from policyspace.experiments.configured_run import run
 from policyspace.experiments.configuring import Configuring
 
-__all__ = ["analyse", "cells", "run"]
+__all__ = ["cells", "run"]
 
-TITLE = "Continuous grid world"
 RUNS = 25
 
 SETTINGS = Configuring(
     experiment="continuous-gridworld",
-    title=TITLE,
     quick_episodes=(100,),
     totals=(40, 120, 400),
-    paper={"penalty": 1e-6, "num_updates": 100, "learning_rate": 0.01},
     # The paper's example: unknown to the agent are the goal's features in the two top rows.
     story={
         "controls": [
@@ -23,5 +20,9 @@ SETTINGS = Configuring(
         "initial": {"x": -1.0, "y": -1.0, "goal_x": 1.0, "goal_y": 1.0},
     },
     story_episodes=100,
+    guesses={
+        "learning rate 0.01 instead of 0.1": {"learning": {"learning_rate": 0.01}},
+        "configuration rate 0.1 instead of 0.01": {"design_options": {"learning_rate": 0.1}},
+    },
 )
-cells, analyse = SETTINGS.cells, SETTINGS.analyse
+cells = SETTINGS.cells

@@ -3,17 +3,14 @@
 from policyspace.experiments.configured_run import run
 from policyspace.experiments.configuring import Configuring
 
-__all__ = ["analyse", "cells", "run"]
+__all__ = ["cells", "run"]
 
-TITLE = "Discrete grid world"
 RUNS = 25
 
 SETTINGS = Configuring(
     experiment="gridworld",
-    title=TITLE,
     quick_episodes=(10, 30),
     totals=(40, 120, 400),
-    paper={"penalty": 0.125, "num_updates": 150, "learning_rate": 0.01},
     # The paper's example: all but the goal's column is known; starts lower left, goals lower right.
     story={
         "controls": [f"{name}_{level}" for name in ("row", "col", "goal_row") for level in range(4)],
@@ -23,5 +20,10 @@ SETTINGS = Configuring(
         },
     },
     story_episodes=100,  # a round of 1000 shows nearly everything at once
+    guesses={
+        "learning rate 0.03 instead of 0.1": {"learning": {"learning_rate": 0.03}},
+        "configuration rate 0.1 instead of 0.01": {"design_options": {"learning_rate": 0.1}},
+        "the best point of Adam's path instead of the last": {"adam": {"point": "best"}},
+    },
 )
-cells, analyse = SETTINGS.cells, SETTINGS.analyse
+cells = SETTINGS.cells

@@ -8,25 +8,21 @@ import numpy as np
 from policyspace.experiments.configured_run import designed, error_rates, observer, printed, world_and_space
 from policyspace.experiments.configuring import DEFAULT, STILL
 from policyspace.experiments.configuring_gridworld import SETTINGS
-from policyspace.experiments.configuring_panels import by_episodes
 from policyspace.experiments.literal import procedures
-from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.records import Cell, Record
+from policyspace.experiments.records import Cell
+from policyspace.experiments.scale import Scale
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import learn
 from policyspace.worlds.confmdp import Configuration, Key
 
-TITLE = "Discrete grid world, weight by weight"
-RUNS = 15
+RUNS = SETTINGS.stated.runs.value
 EPISODES = (10, 100, 1000)
+"""Every other number of `gridworld`: a run of Algorithm 4 has up to 144 rounds here."""
 
 
 def cells(scale: Scale) -> list[Cell]:
-    """The agents of `gridworld` with and without configuration, by both procedures.
-
-    The paper's Algorithm 4 makes up to 144 rounds a run, which a miniature leaves out.
-    """
+    """The agents of `gridworld` with and without configuration, by both procedures. A miniature leaves Algorithm 4 out."""
     stated = SETTINGS.stated
     literal = {"learning": stated.learning, "adam": stated.adam, "design_options": stated.objective}
     assert stated.num_attempts is not None
@@ -66,8 +62,3 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     names = tuple(weights.groups[g].name for g in weights.tested)
     truth = frozenset(name for name in names if name.partition("[")[0] in owned)
     return {"num_rounds": len(rounds), **error_rates(truth, set(rounds[-1].selected), names)}
-
-
-def analyse(records: list[Record]) -> list[Panel]:
-    """The paper's figure, by single weights."""
-    return [by_episodes("gridworld-weights", TITLE, records)] if records else []

@@ -8,11 +8,10 @@ import numpy as np
 from policyspace.configuration.round import Round
 from policyspace.experiments.configured_run import designed, printed, world_and_space
 from policyspace.experiments.configuring import DEFAULT
-from policyspace.experiments.imitation_panels import analyse
 from policyspace.experiments.imitators import PENALTY, Counts, adam, divergence, in_gauge, lasso, ridge
 from policyspace.experiments.literal import LITERAL, procedures
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
+from policyspace.experiments.scale import Scale
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.agents import Agent, learn
 from policyspace.worlds.confmdp import Configuration, Key
@@ -20,9 +19,6 @@ from policyspace.worlds.exact_gridworld import visitation
 from policyspace.worlds.gridworld import Gridworld
 from policyspace.worlds.trajectories import Trajectories
 
-__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
-
-TITLE = "Imitation inside the identified space"
 RUNS = 25
 
 EPISODES = (10, 30, 100, 300, 1000, 3000)

@@ -3,11 +3,10 @@
 Records of the procedure "literal" are made by these, records of the procedure "ours" by the defaults of this library.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Scale
 
 GUESS = "a guess"
 
@@ -68,7 +67,7 @@ class Literal:
 def _grid(where: str, **own: Stated) -> Literal:
     """What both grid worlds share."""
     return Literal(
-        runs=Stated(25, "captions of Figures 1 and 4"),
+        runs=Stated(25, "captions of Figures 1 and 5"),
         significance=Stated(0.01, where),
         learning_rate=Stated(0.1),
         learning_decay=Stated(1.0),
@@ -102,7 +101,7 @@ LITERAL = {
         num_updates=Stated(100, "Appendix C.2"),
     ),
     "minigolf": Literal(
-        runs=Stated(100, "caption of Figure 2, and of the one in Appendix C.3"),
+        runs=Stated(100, "captions of Figures 2 and 7"),
         num_episodes=Stated((10, 30, 100)),
         significance=Stated(0.01, "Appendix C.3"),
         learning_steps=Stated(100, "Appendix C.3"),
@@ -137,30 +136,3 @@ LITERAL = {
 def procedures(scale: Scale) -> tuple[str, ...]:
     """By whose settings cells are made: the paper's and ours, or the paper's alone."""
     return ("literal",) if scale.as_published else ("literal", "ours")
-
-
-def settings_panels(experiment: str, world: str, records: list[Record]) -> list[Panel]:
-    """Beside results of the literal procedure, every constant of it and where the paper states it."""
-    if records[0].setting.get("procedure") != "literal":
-        return []
-    own = [(one.name, getattr(LITERAL[world], one.name)) for one in fields(Literal)]
-    rows: list[tuple[str, ...]] = [
-        (name.replace("_", " "), _words(said.value), said.where) for name, said in own if said is not None
-    ]
-    guesses = sum(row[-1].startswith(GUESS) for row in rows)
-    return [
-        Panel(
-            f"{experiment}-settings",
-            "The literal settings, and where the paper states them",
-            "Which of these settings are the paper's, and which are guesses where it is silent?",
-            "our own",
-            f"{len(rows) - guesses} of {len(rows)} are stated in the paper, {guesses} are guesses.",
-            None,
-            ("setting", "value", "stated in"),
-            rows,
-        )
-    ]
-
-
-def _words(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -30,13 +30,15 @@ class Statistics(Protocol):
 
 
 def by_adam(space: Any, adam: dict[str, Any]) -> Statistics:
-    """From the last points of Adam's paths, as the paper fits Boltzmann policies."""
+    """From the last points of Adam's paths, as the paper fits Boltzmann policies, or from the best ones."""
+    best = adam.get("point") == "best"
 
     def statistics(data: Demonstrations, supports: Sequence[Support]) -> tuple[np.ndarray, np.ndarray]:
         evaluate = boltzmann_likelihood(space, data.features, data.actions)
         everything = [*supports, space.everything]
         found = adam_fits(space, evaluate, everything, adam["rate"], adam["num_steps"], adam["spreads"][0])
-        return 2 * (found.last[-1] - found.last[:-1]), found.last_theta[-1]
+        values, thetas = (found.best, found.best_theta) if best else (found.last, found.last_theta)
+        return 2 * (values[-1] - values[:-1]), thetas[-1]
 
     return statistics
 

@@ -3,11 +3,9 @@
 In the discrete grid world that gap is computable: the agent learns anew in each ω with and without the tested feature.
 """
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
-import polars as pl
-from scipy.stats import rankdata, spearmanr
 
 from policyspace.configuration.objective import (
     expected_information,
@@ -17,15 +15,12 @@ from policyspace.configuration.objective import (
     paper_objective,
 )
 from policyspace.experiments.configured_run import world_and_space
-from policyspace.experiments.frames import groups, means, tidy
 from policyspace.experiments.literal import LITERAL
-from policyspace.experiments.panel import Panel, Scale
-from policyspace.experiments.records import Cell, Record
+from policyspace.experiments.records import Cell
+from policyspace.experiments.scale import Scale
 from policyspace.policies import PolicySpace
 from policyspace.policies.base import ExponentialFamily
 from policyspace.policies.jax_setup import jax, jnp
-from policyspace.report.plots import draw_lines
-from policyspace.report.style import BLUE, GREEN, GREY, INK, RED, bare, new_figure
 from policyspace.theory import gradient_step_gap_bound, population_gap
 from policyspace.worlds.agents import Agent, learn
 from policyspace.worlds.confmdp import Configuration, Key
@@ -33,10 +28,6 @@ from policyspace.worlds.exact_gridworld import expected_return, visitation
 from policyspace.worlds.gridworld import Gridworld
 from policyspace.worlds.trajectories import Trajectories
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-TITLE = "The objective of a configuration, and what it stands for"
 RUNS = 16
 """Agents; the paper makes no such experiment."""
 CONFIGURATIONS = 16
@@ -49,9 +40,9 @@ SURROGATES = {
     "paper": "the paper's objective",
     "d-optimal": "D-optimality",
     "bound": "bound of Theorem 5.1",
+    "gradient": "its gradient, without λ",
     "again": "the gap, learned again",
 }
-COLOURS = {"paper": RED, "d-optimal": GREEN, "bound": BLUE, "again": GREY}
 
 
 def cells(scale: Scale) -> list[Cell]:
@@ -104,9 +95,10 @@ def gap(
 def surrogates(
     world: Gridworld, agent: Agent, tested: str, seen: Trajectories, omega: Configuration
 ) -> dict[str, float]:
-    """What the episodes at ω₀ say of ω, and the bound of Theorem 5.1 with the exact gradient.
+    """What the episodes at ω₀ say of ω, and the bound of Theorem 5.1 with the exact gradient, as it is and without λ_min.
 
-    Its constants, the step and the smallest eigenvalue over all of Θ, are the same for every ω: the order needs neither.
+    The step is the same for every ω, so the order does not need it. λ_min is that of the information that a state visited
+    in ω carries at θ*(ω₀); the theorem has the infimum over all θ, which no order could be better than.
     """
     space, theta = cast(ExponentialFamily, agent.space), jnp.asarray(agent.theta)
     indices = np.array(next(group.indices for group in space.groups if group.name == tested))
@@ -119,81 +111,26 @@ def surrogates(
     num_episodes = jnp.asarray(float(seen.rewards.shape[0]))
     design = log_det_gain(information, jnp.asarray(mask), jnp.asarray(~mask), num_episodes)
     slope = np.asarray(jax.grad(lambda one: expected_return(world, space, one, omega))(theta))
-    bound = gradient_step_gap_bound(slope, mask, step=1.0, smallest_eigenvalue=1.0)
-    return {"paper": float(objective), "d-optimal": float(design), "bound": bound}
+    gradient = gradient_step_gap_bound(slope, mask, step=1.0, smallest_eigenvalue=1.0)
+    return {
+        "paper": float(objective),
+        "d-optimal": float(design),
+        "bound": smallest_eigenvalue(world, space, np.asarray(agent.theta), omega) * gradient,
+        "gradient": gradient,
+    }
+
+
+def smallest_eigenvalue(world: Gridworld, space: ExponentialFamily, theta: np.ndarray, omega: Configuration) -> float:
+    """λ_min of F(θ), the mean over the states that θ visits in ω; zero where a direction is never seen."""
+    visits = np.asarray(visitation(world, space, jnp.asarray(theta), omega)).sum(axis=0)
+    features, weights = _features(world), visits / visits.sum()
+    mean = space.cumulant_gradient(space.natural(theta, features))  # π(a|s) of all actions but the last [n, k]
+    spread = np.eye(mean.shape[1]) * mean[:, :, None] - mean[:, :, None] * mean[:, None, :]
+    x = np.asarray(space.design(features))
+    information = np.einsum("n,nab,nij->aibj", weights, spread, x[:, :, None] * x[:, None, :], optimize=True)
+    size = mean.shape[1] * x.shape[1]
+    return max(0.0, float(np.linalg.eigvalsh(information.reshape(size, size))[0]))
 
 
 def _features(world: Gridworld) -> np.ndarray:
     return np.asarray(jax.vmap(world.features)(world.states()))
-
-
-def analyse(records: list[Record]) -> list[Panel]:
-    """How well each surrogate ranks the configurations of an agent."""
-    if not records:
-        return []
-    found = ranks(records)
-    known = means(correlations(found), "rho", "surrogate")
-    rho = {name: known[name] for name in SURROGATES if name in known}
-    told = "; ".join(f"{SURROGATES[name]} {mean.words}" for name, mean in rho.items())
-    return [
-        Panel(
-            "surrogate",
-            "Does the objective rank configurations as the gap in likelihood does?",
-            "The ideal goal is the ω in which the agent loses most likelihood without the tested feature (Section 5). Does "
-            "what stands for it, from 100 episodes at ω₀, put the configurations of an agent in the same order?",
-            "our own",
-            f"Spearman's ρ with the gap, over {records[0].setting['num_configurations']} configurations of an agent, as a "
-            f"mean over {len(records)} agents, but for those to whom all configurations are worth the same by it: {told}. "
-            "The gap learned again from other random starts says how well the order can be known at all; the bound is given "
-            "the exact gradient, where the objective has an estimate and a penalty.",
-            draw(found, {name: mean.words for name, mean in rho.items()}),
-            ("what stands for the gap", "agents", "Spearman's ρ (95 %)"),
-            [(SURROGATES[name], str(mean.num_runs), mean.words) for name, mean in rho.items()],
-            {name: mean.numbers for name, mean in rho.items()},
-        )
-    ]
-
-
-def ranks(records: list[Record]) -> pl.DataFrame:
-    """A row an agent, surrogate and configuration: the places of surrogate and gap, from 0 to 1."""
-
-    def rows(record: Record) -> list[dict[str, Any]]:
-        truth = _places(record.result["gap"])
-        return [
-            {"seed": record.setting["seed"], "surrogate": name, "place": place, "gap": gap}
-            for name in SURROGATES
-            for place, gap in zip(_places(record.result[name]), truth, strict=True)
-        ]
-
-    return tidy(records, rows)
-
-
-def _places(values: list[float]) -> list[float]:
-    return list((rankdata(values) - 1) / max(1, len(values) - 1))
-
-
-def correlations(found: pl.DataFrame) -> pl.DataFrame:
-    """Spearman's ρ of every agent and surrogate; none where all are equal."""
-    rows = []
-    for (name, seed), own in groups(found, "surrogate", "seed").items():
-        known = own["place"].n_unique() > 1 and own["gap"].n_unique() > 1
-        rho = float(spearmanr(own["place"], own["gap"]).statistic) if known else None
-        rows.append({"surrogate": name, "seed": seed, "rho": rho})
-    return pl.DataFrame(rows)
-
-
-def draw(found: pl.DataFrame, rho: dict[str, str]) -> "Figure":
-    """A plot a surrogate: the mean place of the gap at each place of the surrogate; the diagonal is the same order."""
-    figure = new_figure(3.4, "Configurations in order: by what stands for the gap, and by the gap", width=10.0)
-    plots = figure.subplots(1, len(SURROGATES), sharey=True)
-    for axes, (name, label) in zip(plots, SURROGATES.items(), strict=True):
-        bare(axes)
-        own = found.filter(pl.col("surrogate") == name).with_columns(fifth=(pl.col("place") * 4).round() / 4)
-        axes.plot([0, 1], [0, 1], color=INK, linewidth=1, alpha=0.4)
-        axes.scatter(own["place"], own["gap"], s=7, color=COLOURS[name], alpha=0.18, linewidths=0)
-        draw_lines(axes, {(name, x): mean for x, mean in means(own, "gap", "fifth").items()}, COLOURS)
-        axes.set_title(f"{label}\nρ = {rho.get(name, 'unknown')}", loc="left", fontsize=9.5, color=INK)
-        axes.set_xlabel("place by it")
-        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    plots[0].set_ylabel("place by the gap")
-    return figure

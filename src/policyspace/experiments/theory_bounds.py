@@ -8,18 +8,14 @@ import numpy as np
 from policyspace import theory as bounds
 from policyspace.data.chunks import single_threaded_blas
 from policyspace.data.demonstrations import Demonstrations
-from policyspace.experiments.panel import Scale
 from policyspace.experiments.records import Cell
-from policyspace.experiments.theory_panels import analyse
+from policyspace.experiments.scale import Scale
 from policyspace.fits import likelihood_of
 from policyspace.fits.law import ChiSquare
 from policyspace.inference.rules import one_at_a_time
 from policyspace.inference.wilks import WilksTest
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 
-__all__ = ["RUNS", "TITLE", "analyse", "cells", "run"]
-
-TITLE = "Bounds, proven and simulated"
 RUNS = 1
 """The paper simulates no bound: `--runs` multiplies the simulated data sets below."""
 

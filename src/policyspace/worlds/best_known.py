@@ -1,6 +1,6 @@
 """How far an agent is from the best policy known inside what it controls, measured on the same episodes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,17 +29,15 @@ class Returns(NamedTuple):
         return {"agent": self.agent, "best_known": self.best_known, "distance": self.distance}
 
 
-def returns_of(agent: Agent, world: ConfMDP, key: Key) -> Returns:
+def returns_of(agent: Agent, world: ConfMDP, key: Key, **learning: Any) -> Returns:
     """The mean discounted return of an agent at its ω, and that of the best of itself and others that learned there.
 
-    The others control the same and learn as agents of the world do if nothing is said; all are measured on as many
-    episodes, from the same random numbers.
+    The others control the same and learn as agents of the world do if nothing is said by options of `learn`; all are
+    measured on as many episodes, from the same random numbers.
     """
-    learning, acting = jax.random.split(key)
-    others = [
-        learn(world, agent.space, agent.controls, agent.configuration, jax.random.fold_in(learning, number)).theta
-        for number in range(NUM_OTHERS)
-    ]
+    fresh, acting = jax.random.split(key)
+    keys = [jax.random.fold_in(fresh, number) for number in range(NUM_OTHERS)]
+    others = [learn(world, agent.space, agent.controls, agent.configuration, own, **learning).theta for own in keys]
     omega = world.check_configuration(agent.configuration)
     values = [
         float(np.mean(rollout(world, agent.space, theta, omega, acting, NUM_EPISODES).returns(world.discount)))

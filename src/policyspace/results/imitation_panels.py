@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from policyspace.experiments.frames import differences, groups, means, tidy
-from policyspace.experiments.judging import FEWEST, Part, verdict_of, why
-from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
 from policyspace.report.plots import draw_lines, legend
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, RED, bare, new_figure, new_plot
+from policyspace.results.frames import differences, groups, means, tidy
+from policyspace.results.judging import FEWEST, Part, verdict_of, why
+from policyspace.results.panel import Panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TITLE = "Imitation inside the identified space"
 LABELS = {
     "true": "true space",
     "no-conf": "identified at ω₀",

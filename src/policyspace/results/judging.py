@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from policyspace.experiments.panel import Verdict
 from policyspace.report.estimates import Mean
+from policyspace.results.panel import Verdict
 
 FEWEST = 10
 """Runs below which nothing is judged: intervals of fewer are so wide, or so lucky, that a verdict would rest on nothing."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from policyspace.configuration.round import Round
-from policyspace.experiments.judging import Part, verdict_of, why
-from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.rounds_picture import Story, draw_rounds
+from policyspace.results.judging import Part, verdict_of, why
+from policyspace.results.panel import Panel
 from policyspace.worlds import make_world
 
 ATTEMPTS = 3

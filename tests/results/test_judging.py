@@ -2,8 +2,8 @@
 
 import pytest
 
-from policyspace.experiments.judging import FEWEST, Part, above, all_of, verdict_of, why, within
 from policyspace.report.estimates import Mean
+from policyspace.results.judging import FEWEST, Part, above, all_of, verdict_of, why, within
 
 
 @pytest.mark.parametrize(

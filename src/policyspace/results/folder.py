@@ -6,6 +6,7 @@ The page is made from the JSON and the figures alone, so experiments that were r
 import json
 import math
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,12 +16,13 @@ from polars.exceptions import PolarsError
 from policyspace import __version__
 from policyspace.data.whole_file import replacing
 from policyspace.errors import InputError
-from policyspace.experiments.authors_time import AUTHORS_TIMES
-from policyspace.experiments.catalogue import experiment_module
-from policyspace.experiments.panel import Panel, Procedure, Scale
+from policyspace.experiments.catalogue import EXPERIMENTS
 from policyspace.experiments.records import Record
+from policyspace.experiments.scale import Procedure, Scale
 from policyspace.report.results_page import PageFiles, write_page
 from policyspace.report.style import save
+from policyspace.results.authors_time import AUTHORS_TIMES
+from policyspace.results.panel import Panel
 
 FILES = PageFiles("index.html", "results.json", "figures")
 
@@ -43,7 +45,7 @@ class Results:
 
         A column of the page of which there are no records here stays as an earlier command left it.
         """
-        module, columns, panels = experiment_module(name), {}, []
+        module, columns, panels = results_module(name), {}, []
         for procedure, own in self._by_procedure(records).items():
             found = [replace(panel, procedure=procedure) for panel in _analysed(name, module, own)]
             figures = self.folder / FILES.figures_of(procedure)
@@ -103,6 +105,11 @@ class Results:
         with replacing(path) as out:
             out.write((json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
         write_page(self.folder, FILES, self.order)
+
+
+def results_module(name: str) -> ModuleType:
+    """The module that shows what came out of an experiment."""
+    return import_module(f"policyspace.results.{EXPERIMENTS[name]}_panels")
 
 
 def _analysed(name: str, module: ModuleType, records: list[Record]) -> list[Panel]:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from policyspace.experiments.frames import differences, groups, means, paired, rates, tidy
 from policyspace.experiments.records import Record
+from policyspace.results.frames import differences, groups, means, paired, rates, tidy
 
 RNG = np.random.default_rng(3)
 VALUES = {(way, n, seed): float(RNG.normal()) for way in ("old", "new") for n in (10, 100) for seed in range(5)}

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binom
 
-from policyspace.experiments.frames import groups, in_order, tidy
-from policyspace.experiments.judging import Part, verdict_of
-from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Rate
 from policyspace.report.plots import draw_whiskers, legend
 from policyspace.report.style import AMBER, DASHED, GREEN, INK, new_plot
+from policyspace.results.frames import groups, in_order, tidy
+from policyspace.results.judging import Part, verdict_of
+from policyspace.results.panel import Panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TITLE = "Bounds, proven and simulated"
 QUANTITIES = {
     "score": "‖g(θ̂)‖",
     "parameters": "‖θ̂ − θ*‖",

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from policyspace.experiments.frames import groups, tidy
-from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Rate
 from policyspace.report.plots import draw_rates
+from policyspace.results.frames import groups, tidy
+from policyspace.results.panel import Panel
 
+TITLE = "Error rates, promised and seen"
 SCENARIOS = {
     "linear": "linear policy, 300 pairs",
     "linear-long": "linear policy, 1500 pairs",

@@ -5,19 +5,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.frames import difference, groups, rates, tidy
-from policyspace.experiments.judging import FEWEST, Part, above, verdict_of, why
-from policyspace.experiments.literal import settings_panels
-from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.fits.law import ChiSquare
 from policyspace.report.estimates import Rate
 from policyspace.report.plots import draw_lines, logarithmic
 from policyspace.report.style import AMBER, BLUE, DASHED, GREEN, INK, PURPLE, RED, bare, new_figure
+from policyspace.results.frames import difference, groups, rates, tidy
+from policyspace.results.judging import FEWEST, Part, above, verdict_of, why
+from policyspace.results.literal_settings import settings_panels
+from policyspace.results.panel import Panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TITLE = "Simulated car driving"
 TESTS = {
     "adam-best-0.01": ("χ², Adam's best point from U(±0.01)", BLUE),
     "adam-last-0.01": ("χ², Adam's last point from U(±0.01)", GREEN),

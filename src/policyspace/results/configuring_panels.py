@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from policyspace.experiments.configuring_stories import story
-from policyspace.experiments.frames import difference, differences, in_order, means, rates, tidy
-from policyspace.experiments.judging import FEWEST, Part, above, all_of, verdict_of, why, within
-from policyspace.experiments.panel import Panel
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
 from policyspace.report.plots import draw_apart, draw_lines, logarithmic
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
+from policyspace.results.frames import difference, differences, in_order, means, rates, tidy
+from policyspace.results.judging import FEWEST, Part, above, all_of, verdict_of, why, within
+from policyspace.results.literal_settings import settings_panels
+from policyspace.results.panel import Panel
+from policyspace.results.stories import story
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +41,8 @@ def panels(name: str, title: str, records: list[Record]) -> list[Panel]:
     """Every part of which there are records, in the order of the paper."""
     made = {"episodes": by_episodes, "totals": at_totals, "story": story}
     parts = {part: [r for r in records if r.setting["part"] == part] for part in made}
-    return [made[part](name, title, found) for part, found in parts.items() if found]
+    shown = [made[part](name, title, found) for part, found in parts.items() if found]
+    return shown + settings_panels(name, name, records)
 
 
 def agents(records: list[Record], episodes: str) -> pl.DataFrame:

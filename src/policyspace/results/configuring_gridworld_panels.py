@@ -1,0 +1,12 @@
+"""The panels of the discrete grid world."""
+
+from policyspace.experiments.records import Record
+from policyspace.results.configuring_panels import panels
+from policyspace.results.panel import Panel
+
+TITLE = "Discrete grid world"
+
+
+def analyse(records: list[Record]) -> list[Panel]:
+    """By episodes of a round, at equal totals, and one agent's story."""
+    return panels("gridworld", TITLE, records)
