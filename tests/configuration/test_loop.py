@@ -5,6 +5,8 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy.linalg import hadamard
+from scipy.stats import chi2
 
 from policyspace.configuration import PaperObjective, Uniform, configure
 from policyspace.configuration.batch_tests import made_of_noise, outcome_of_batch, outcome_with_rounds_before, united
@@ -13,7 +15,7 @@ from policyspace.configuration.status import Status
 from policyspace.configuration.testable import estimated_theta, without_unplayed_actions
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.identification import simplified
-from policyspace.policies import BoltzmannLinear
+from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
 from policyspace.worlds.confmdp import rollout
@@ -88,6 +90,46 @@ def test_the_paper_rule_tests_every_round_at_full_significance(grid):
         configure(world, observe, KEY, space, design=Uniform(), num_attempts=1, num_episodes=40, paper_rule=True)
     )
     assert [r.significance for r in rounds] == [0.05, 0.05]
+
+
+def test_the_paper_rule_tests_all_units_in_every_round_of_the_loop(grid):
+    world, space, observe = grid
+    options = {"design": Uniform(), "num_attempts": 2, "num_episodes": 300, "significance": 0.05}
+    rounds = list(configure(world, observe, KEY, space, paper_rule=True, **options))
+    d = len(world.feature_names)
+    assert len(rounds) == 3 and len(rounds[0].selected) > 1
+    earlier = set()
+    for one in rounds:
+        assert [row["group"] for row in one.tests] == list(world.feature_names)
+        critical = chi2.isf(0.05 / d, [row["degrees_of_freedom"] for row in one.tests])
+        above = {row["group"] for row, c in zip(one.tests, critical, strict=True) if row["statistic"] > c}
+        assert {row["group"] for row in one.tests if row["rejected"]} == above
+        assert set(one.newly_selected) == above - earlier and set(one.selected) == above | earlier
+        earlier |= above
+
+
+def test_the_paper_rule_keeps_the_critical_value_of_d_units_when_some_are_selected():
+    """On orthogonal columns with noise of variance 1, λ of a unit is n·b² for its weight b: it is given, not estimated."""
+    units, columns = ("a", "b", "c", "d"), hadamard(64).astype(float)
+    space = GaussianLinear(units, ("move",), covariance=1.0)
+    schedule = Schedule.of(space, True, significance=0.05, attempts=3, paper_rule=True)
+    critical = chi2.isf(0.05 / len(units), 1)
+    below, above = critical * (1 - 1e-6), critical * (1 + 1e-6)
+    planned = [(40.0, 0.0, 0.0, 0.0), (0.0, below, 0.0, 0.0), (0.0, above, below, below), (below, 0.0, above, below)]
+    new, selected = [("a",), (), ("b",), ("c",)], ()
+    for number, (statistics, expected) in enumerate(zip(planned, new, strict=True)):
+        assert schedule.level_of(number) == 0.05
+        actions = columns[:, 1:5] @ np.sqrt(np.array(statistics) / 64) + columns[:, 5]  # the last is noise
+        data = Demonstrations(columns[:, 1:5], actions[:, None], units, ("move",))
+        outcome = outcome_of_batch(space, schedule, data, selected)
+        assert [row["group"] for row in outcome.tests] == list(units)
+        np.testing.assert_allclose([row["statistic"] for row in outcome.tests], statistics, rtol=1e-9, atol=1e-9)
+        assert outcome.newly_selected == expected
+        if number == 1:  # where what was selected is not tested again, the same λ is enough
+            fewer = outcome_of_batch(space, replace(schedule, num_attempts=0, paper_rule=False), data, selected)
+            assert len(fewer.tests) == 3 and fewer.newly_selected == ("b",)
+        selected = outcome.selected
+    assert selected == ("a", "b", "c") and outcome.undecided == ("d",)
 
 
 def test_a_budget_is_kept(grid):
