@@ -126,7 +126,7 @@ def test_the_law_counts_what_is_above_and_below_and_leaves_owned_sensors_out():
 
 def test_the_same_drivers_at_every_number_of_episodes_and_by_every_procedure():
     whole = car.cells(Scale())
-    assert len(whole) == 625 and len({cell.key for cell in whole}) == 625  # 300 episodes of one driver in four
+    assert len(whole) == 600 and len({cell.key for cell in whole}) == 600
     assert {c.setting["learning_rate"] for c in whole} == {0.03}
     literal = car.cells(Scale(runs=2, as_published=True))
     assert [c.setting["num_episodes"] for c in literal] == [10, 30, 100] * 2

@@ -82,10 +82,10 @@ def test_one_agent_alone_makes_no_panel_yet():
 
 def test_cells_are_whole_curves_of_both_agents():
     cells = minigolf_curve.cells(Scale())
-    assert len({cell.key for cell in cells}) == len(cells) == len(AGENTS) * (100 + 2 * 10)
+    assert len({cell.key for cell in cells}) == len(cells) == len(AGENTS) * (2 * 100 + 2 * 10)
     assert len(minigolf_curve.cells(Scale(quick=True))) == 8
-    (learning,) = {str(c.setting["learning"]) for c in minigolf_curve.cells(Scale(as_published=True))}
-    assert "[0.1, 100, 100, 0.01, 1.0]" in learning
+    published = {str(c.setting["learning"]["stages"]) for c in minigolf_curve.cells(Scale(as_published=True))}
+    assert published == {"[[0.1, 100, 100, 0.01, 1.0]]", "[[0.01, 100, 100, 0.001, 1.0]]"}
 
 
 def test_a_run_is_a_function_of_its_setting():

@@ -75,4 +75,5 @@ def test_every_way_of_learning_ends_at_its_policy_deviation():
     for deviation in (OURS, PUBLISHED):
         assert deviation_of(BY_STAGES[deviation]) == deviation_of(THOROUGH[deviation]) == deviation
         assert THOROUGH[deviation]["warm"][0] == deviation
-    assert AS_PUBLISHED["stages"] == [[0.1, 100, 100, 0.01, 1.0]]
+        assert deviation_of(AS_PUBLISHED[deviation]) == deviation
+    assert AS_PUBLISHED[PUBLISHED]["stages"] == [[0.1, 100, 100, 0.01, 1.0]]

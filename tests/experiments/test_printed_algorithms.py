@@ -106,7 +106,7 @@ def test_a_literal_run_is_plain_data_and_the_same_twice():
 
 
 def test_rule_1_with_configuration_by_both_procedures(tmp_path, monkeypatch):
-    monkeypatch.setattr(rule_1_experiment, "NUM_ATTEMPTS", {"literal": 1, "ours": 1})
+    monkeypatch.setattr(rule_1_experiment, "NUM_ATTEMPTS", 1)
     for cell in rule_1_experiment.cells(Scale(quick=True)):
         learning = {"learning": {"num_steps": 20, "num_episodes": 50, "learning_rate": 0.1}}
         setting = cell.setting | learning | {"num_episodes": 20}
@@ -114,6 +114,6 @@ def test_rule_1_with_configuration_by_both_procedures(tmp_path, monkeypatch):
         assert result["num_rounds"] <= (15 if setting["procedure"] == "literal" else 2)
         if setting["procedure"] == "literal":
             assert all(support in result["last"] for support in result["first"])
-        (panel,) = rule_1_results.analyse([Record("gridworld-rule-1", setting, "0", 1.0, result)])
+        panel, *_ = rule_1_results.analyse([Record("gridworld-rule-1", setting, "0", 1.0, result)])
         assert panel.verdict == "our own" and len(panel.rows) == 2
         save(panel.figure, tmp_path / "figure.svg")

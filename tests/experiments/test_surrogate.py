@@ -19,6 +19,7 @@ def records(agents=12, count=8):
     for seed in range(agents):
         gap = rng.exponential(size=count)
         result = {"gap": gap, "again": gap**2, "paper": np.log(gap), "d-optimal": -gap, "bound": rng.random(count)}
+        result["gradient"] = result["bound"]
         setting = {"num_configurations": count, "seed": seed}
         plain = {name: list(values) for name, values in result.items()}
         found.append(Record("surrogate", setting, "0", 1.0, plain))

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import beta, t
 from statsmodels.stats.proportion import proportion_confint
 
-from policyspace.report.estimates import Mean, Rate, mean_of
+from policyspace.report.estimates import Mean, Rate, mean_of, mean_share
 
 
 def test_intervals_are_clopper_and_pearsons():
@@ -35,3 +35,13 @@ def test_one_run_says_nothing_about_the_spread():
     one = mean_of([2.0])
     assert (one.margin, one.low, one.high, one.words) == (None, -np.inf, np.inf, "2.00")
     assert one.numbers == {"mean": 2.0, "margin": None, "runs": 1}
+
+
+def test_shares_that_are_all_none_or_all_have_the_interval_of_their_units():
+    none, everything = mean_share([0.0] * 25, 200), mean_share([1.0] * 25)
+    assert none.value == 0 and none.low == 0
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 200))  # the largest p at which none of 200 is no surprise
+    assert (everything.low, everything.high) == (pytest.approx(0.025 ** (1 / 25)), 1.0)
+    assert none.rounded(3) == "0.000 (0.000–0.018)" and none.numbers["high"] == none.high
+    assert mean_share([0.0, 0.5, 0.25], 12) == mean_of([0.0, 0.5, 0.25])
+    assert mean_share([0.5, 0.5], 8) == mean_of([0.5, 0.5]) and mean_share([0.0]) == mean_of([0.0])

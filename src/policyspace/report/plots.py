@@ -1,15 +1,16 @@
 """How estimates are drawn: lines with bands, points with whiskers, and rates beside what was promised."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from policyspace.report.estimates import Mean, Rate
-from policyspace.report.style import BLUE, DASHED, GREEN, INK, RED, new_plot
+from policyspace.report.style import BLUE, DASHED, GREEN, INK, PAPER, RED, new_plot
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -17,6 +18,12 @@ COLOURS = {"too often": RED, "as promised": GREEN, "less often": BLUE}
 
 Points = Iterable[tuple[float, Mean | Rate]]
 """Estimates with their places on the horizontal axis."""
+MARKS = "osD^vX"
+LINE, APART, ASIDE = 1.7, 6.5, 4.8
+"""In points: the width of a line, from one mark to the next at the same place, and from the first line there to the last."""
+SHARES = (0.0, 1.0)
+"""Where shares lie, and so do their intervals."""
+ANYWHERE = (-np.inf, np.inf)
 
 
 def draw_lines(
@@ -24,58 +31,103 @@ def draw_lines(
     found: Mapping[tuple[str, Any], Mean | Rate],
     colours: Mapping[str, str],
     labels: Mapping[str, str] = MappingProxyType({}),
-    floor: float = -np.inf,
-    marker: str = "o",
-    apart: float = 1.0,
+    apart: float = APART,
+    within: tuple[float, float] = ANYWHERE,
+    dense: bool = False,
 ) -> None:
-    """Estimates by name and place: a line for each name that has a colour, the intervals a band not below a floor.
+    """Estimates by name and place: a line for each name that has a colour, its intervals whiskers, or a band where dense.
 
-    Lines that may coincide are drawn `apart`: the places of each are this factor to the right of those of the one before.
+    Lines that coincide are all seen: they are laid side by side, each a little lower than the one before and by so many
+    points `apart` to its right; a little higher where they fall, for there the one to the right is above.
     """
-    for name, points in _beside_each_other(found, colours, apart).items():
-        x, value, low, high = _arrays(sorted(points, key=lambda point: point[0]))
-        axes.plot(x, value, marker=marker, markersize=4, color=colours[name], linewidth=2, label=labels.get(name))
-        axes.fill_between(x, np.maximum(low, floor), high, color=colours[name], alpha=0.13, linewidth=0)
+    series = _series(found, colours)
+    falling = sum(points[-1][1].value - points[0][1].value for points in series.values()) < 0
+    step = min(LINE, ASIDE / max(1, len(series) - 1)) * (1 if falling and apart else -1)
+    for (name, points), place in zip(series.items(), _places(series), strict=True):
+        x, value, low, high = _arrays(points, within)
+        label = labels.get(name) if dense else None
+        line = axes.plot(x, value, color=colours[name], label=label, linewidth=LINE)
+        _move(line, axes, apart * place, step * place)
+        if dense:
+            axes.fill_between(x, low, high, color=colours[name], alpha=0.13, linewidth=0)
+    if not dense:
+        draw_points(axes, found, colours, labels, apart, within)
 
 
-def draw_whiskers(axes: "Axes", points: Points, colour: str, label: str | None = None, **options: Any) -> None:
-    """Estimates as points, their intervals as whiskers."""
-    x, value, low, high = _arrays(points)
-    ends = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
-    axes.errorbar(x, value, ends, fmt="o", markersize=5, color=colour, label=label, **options)
-
-
-def draw_apart(
+def draw_points(
     axes: "Axes",
     found: Mapping[tuple[str, Any], Mean | Rate],
     colours: Mapping[str, str],
-    apart: float = 1.08,
+    labels: Mapping[str, str] = MappingProxyType({}),
+    apart: float = APART,
+    within: tuple[float, float] = ANYWHERE,
 ) -> None:
-    """Estimates by name and place as whiskers beside each other: where many are the same, as zero is, all are seen."""
-    for name, points in _beside_each_other(found, colours, apart).items():
-        draw_whiskers(axes, points, colours[name], elinewidth=1.6, capsize=2)
+    """Estimates by name and place as marks with whiskers, beside each other: where many are the same, all are seen."""
+    series = _series(found, colours)
+    for (name, points), place in zip(series.items(), _places(series), strict=True):
+        x, value, low, high = _arrays(points, within)
+        bars = axes.errorbar(
+            x, value, np.maximum([value - low, high - value], 0), fmt=mark_of(name, colours), color=colours[name],
+            label=labels.get(name), markersize=6, markeredgecolor=PAPER, markeredgewidth=0.7, elinewidth=1.5, capsize=2.5,
+            zorder=3,
+        )  # fmt: skip
+        _move(bars.get_children(), axes, apart * place, 0.0)
+    axes.margins(x=0.08)  # room for marks beside their places
 
 
-def _beside_each_other(
-    found: Mapping[tuple[str, Any], Mean | Rate], names: Iterable[str], apart: float
+def mark_of(name: str, names: Iterable[str]) -> str:
+    """The same name has the same mark in all plots that know the same names."""
+    return MARKS[list(names).index(name) % len(MARKS)]
+
+
+def _series(
+    found: Mapping[tuple[str, Any], Mean | Rate], names: Iterable[str]
 ) -> dict[str, list[tuple[float, Mean | Rate]]]:
-    """The points of every name, each name by a factor to the right of the one before."""
-    shown = [name for name in names if any(other == name for other, _ in found)]
-    aside = {name: apart ** (place - (len(shown) - 1) / 2) for place, name in enumerate(shown)}
-    return {name: [(x * aside[name], e) for (other, x), e in found.items() if other == name] for name in shown}
+    """The points of every name that has any, from left to right."""
+    known = {name: [(x, e) for (other, x), e in found.items() if other == name] for name in names}
+    return {name: sorted(points, key=lambda point: point[0]) for name, points in known.items() if points}
 
 
-def _arrays(points: Points) -> tuple[np.ndarray, ...]:
+def _places(series: Collection[str]) -> np.ndarray:
+    """…, −1, 0, 1, … of names side by side."""
+    return np.arange(len(series)) - (len(series) - 1) / 2
+
+
+def _move(artists: "Iterable[Artist]", axes: "Axes", right: float, up: float) -> None:
+    """Draw data so many points beside their place, once the axes have made room for them."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    for artist in artists:
+        artist.set_transform(axes.transData + ScaledTranslation(right / 72, up / 72, figure.dpi_scale_trans))
+
+
+def _arrays(points: Points, within: tuple[float, float]) -> tuple[np.ndarray, ...]:
     """Places, values and ends of the intervals [p]; an interval that is not known has no length."""
     x, value, low, high = (np.array(row) for row in zip(*((x, e.value, e.low, e.high) for x, e in points), strict=True))
     known = np.isfinite(low)
-    return x, value, np.where(known, low, value), np.where(known, high, value)
+    return x, value, np.where(known, low, value).clip(*within), np.where(known, high, value).clip(*within)
 
 
 def logarithmic(axes: "Axes", ticks: Sequence[int]) -> None:
     """A logarithmic horizontal axis with marks at numbers that were tried."""
+    if len(ticks) == 1:  # has no range of its own
+        axes.set_xlim(ticks[0] / 2, ticks[0] * 2)
     axes.set_xscale("log")
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+
+
+def spaced_ticks(axes: "Axes", wanted: Sequence[float], least: float = 0.08) -> None:
+    """Of the marks that are wanted, the first most, those of the vertical axis that its numbers leave room for."""
+    low, high = axes.get_ylim()
+    height = {tick: (axes.transScale + axes.transLimits).transform((1.0, tick))[1] for tick in wanted}
+    chosen: list[float] = []
+    for tick in wanted:
+        if low <= tick <= high and all(abs(height[tick] - height[other]) >= least for other in chosen):
+            chosen.append(tick)
+    axes.set_yticks(chosen, [f"{tick:g}".replace("-", "−") for tick in chosen])
     axes.minorticks_off()
 
 
@@ -84,12 +136,21 @@ def legend(axes: "Axes", **options: Any) -> None:
     axes.legend(**{"frameon": False, "fontsize": 8.5} | options)
 
 
+def legend_below(axes: "Axes", ncols: int = 5) -> None:
+    """The same at the foot of the whole figure, clear of all that is drawn in it."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    ncols = max(1, min(ncols, len(labels)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, frameon=False, fontsize=8.5)
+
+
 def draw_rates(blocks: Sequence[tuple[str, Sequence[Rate]]], title: str, label: str) -> "Figure":
-    """One dot and whisker a rate, in blocks with headings; the nominal level is the dashed line."""
+    """One dot and whisker a rate, in blocks with headings; the nominal level is the dashed line, colours are verdicts."""
     lines: list[Rate | str] = []
     for heading, rates in blocks:
         lines += [heading, *rates] if rates else []
-    figure, axes = new_plot(0.95 + 0.25 * len(lines), title)
+    figure, axes = new_plot(1.25 + 0.25 * len(lines), title)
     for y, line in enumerate(lines):
         if not isinstance(line, str):
             colour = COLOURS[line.verdict]
@@ -109,4 +170,8 @@ def draw_rates(blocks: Sequence[tuple[str, Sequence[Rate]]], title: str, label: 
     axes.set_xlabel(label)
     axes.yaxis.grid(False)
     axes.tick_params(axis="y", pad=7)
+    shown = {line.verdict for line in lines if not isinstance(line, str)}
+    for verdict in (verdict for verdict in COLOURS if verdict in shown):
+        axes.plot([], [], "o-", color=COLOURS[verdict], linewidth=2, label=verdict)
+    legend_below(axes)
     return figure

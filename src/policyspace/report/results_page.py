@@ -21,6 +21,7 @@ MARKS = {
     "too few runs to say": ("plain", "…"),
     "our own": ("plain", "◇"),
     "not run": ("plain", "–"),
+    "no settings stated": ("plain", "–"),
 }
 """Colours, and what is shown beside the words, so that no verdict is said by colour alone."""
 
@@ -30,6 +31,7 @@ PLURALS = {
     "does not hold": "do not hold",
     "too few runs to say": "have too few runs to say",
     "not run": "were not run",
+    "no settings stated": "have no settings stated",
 }
 """What is said of claims of the paper, and of several of them."""
 
@@ -71,7 +73,9 @@ class Claim:
 
     def verdict(self, procedure: str) -> str:
         """What a column says."""
-        return str(self.panels[procedure]["verdict"]) if procedure in self.panels else "not run"
+        if procedure in self.panels:
+            return str(self.panels[procedure]["verdict"])
+        return "not run" if self.first.get("stated", True) else "no settings stated"
 
 
 def claims_of(experiment: dict[str, Any]) -> list[Claim]:
@@ -184,6 +188,7 @@ def _how_to_read() -> Iterator[str]:
         "too few runs to say": "no verdict could rest on so few.",
         "our own": "a question that the paper does not ask.",
         "not run": "there are no records of it.",
+        "no settings stated": "the paper proves it and simulates nothing, so there is nothing to run literally.",
     }
     yield '<section class="reading"><h2>How to read this</h2><dl>'
     for verdict, meaning in meanings.items():

@@ -55,7 +55,7 @@ def _omega_frame(story: Story, record: Round) -> Any:
     """The curve or the bars up to this round, in the frame of the whole."""
     seen = [r for r in story.rounds if r.number <= record.number]
     figure = draw_omega(
-        story.parameters, seen, story.units, story.truth, f"{story.world}: round {len(seen)} of {len(story.rounds)}"
+        story.parameters, seen, story.units, story.truth, f"{story.title}: round {len(seen)} of {len(story.rounds)}"
     )
     full = draw_omega(story.parameters, story.rounds, story.units, story.truth, "")
     figure.set_size_inches(*full.get_size_inches())

@@ -21,6 +21,10 @@ PANELS: dict[str, Callable[..., None]] = {
     "gridworld": gridworld_panel,
     "continuous-gridworld": continuous_gridworld_panel,
 }
+WORDS = {"gridworld": "Discrete grid world", "continuous-gridworld": "Continuous grid world"}
+"""What worlds are called in a title, where their name would not do."""
+NOTE = 0.2
+"""The height, in inches, of a line that says which rounds are shown."""
 MOST_ROUNDS = 8
 """More panels cannot be read on a page."""
 
@@ -46,6 +50,11 @@ class Story:
     ) -> Self:
         """The story of some rounds in a world."""
         return cls(world.name, tuple(world.parameters), rounds, units, None if truth is None else tuple(truth))
+
+    @property
+    def title(self) -> str:
+        """The world in words."""
+        return WORDS.get(self.world, self.world)
 
     @property
     def panel(self) -> Callable[..., None] | None:
@@ -77,10 +86,11 @@ def draw_rounds(story: Story) -> "Figure":
     shown = most_telling(story.rounds)
     across = min(len(shown), 2)
     down = -(-len(shown) // 2)
-    figure = Figure(figsize=(0.5 + 5.4 * across, 2.86 * down + 1.12), facecolor="white")
+    foot = 0.72 + (NOTE if len(shown) < len(story.rounds) or across == 1 else 0.0)
+    figure = Figure(figsize=(0.5 + 5.4 * across, 2.86 * down + 0.4 + foot), facecolor="white")
     height = figure.get_figheight()
     grid = figure.add_gridspec(
-        down, 2 * across, left=0.025, right=0.975, top=1 - 0.6 / height, bottom=0.72 / height, hspace=0.17, wspace=0.14
+        down, 2 * across, left=0.025, right=0.975, top=1 - 0.6 / height, bottom=foot / height, hspace=0.17, wspace=0.14
     )
     for i, record in enumerate(shown):
         row, first = divmod(i, 2)
@@ -93,7 +103,9 @@ def draw_rounds(story: Story) -> "Figure":
         _caption(configured, f"{record.number + 1}  configuration", f"{record.num_episodes} episodes")
         _caption(identified, "identification", f"{len(new)} new, {len(record.undecided)} open")
         _arrow(configured)
-    figure.text(0.025, 1 - 0.2 / height, _title(story), fontsize=14, fontweight="bold", color=INK, va="top")
+    figure.text(
+        0.025, 1 - 0.2 / height, _title(story), fontsize=7.5 + 3.25 * across, fontweight="bold", color=INK, va="top"
+    )
     _legend(figure, story, len(shown))
     return figure
 
@@ -107,12 +119,12 @@ def most_telling(rounds: Sequence[Round], most: int = MOST_ROUNDS) -> list[Round
 
 
 def _title(story: Story) -> str:
-    return f"{story.world}: {story.verdict}"
+    return f"{story.title}: {story.verdict}"
 
 
 def _caption(axes: "Axes", what: str, detail: str) -> None:
-    axes.text(0.0, -0.045, what, transform=axes.transAxes, fontsize=10.5, fontweight="bold", color=INK, va="top")
-    axes.text(1.0, -0.045, detail, transform=axes.transAxes, fontsize=10, color=QUIET, va="top", ha="right")
+    axes.text(0.0, -0.045, what, transform=axes.transAxes, fontsize=10, fontweight="bold", color=INK, va="top")
+    axes.text(1.0, -0.045, detail, transform=axes.transAxes, fontsize=9, color=QUIET, va="top", ha="right")
 
 
 def _arrow(axes: "Axes") -> None:
@@ -124,23 +136,27 @@ def _arrow(axes: "Axes") -> None:
 
 
 def _legend(figure: "Figure", story: Story, num_shown: int) -> None:
-    """What the colours mean, on one line at the foot."""
+    """What the colours mean, on one line at the foot; below it, which rounds are shown where not all are."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Any] = [
-        Patch(fc=AGENT, alpha=0.45, label="agent's start"),
-        Patch(fc=GOAL, alpha=0.45, label="goal"),
-        Line2D([], [], color=INK, lw=2.4, label="feature still open"),
-        Line2D([], [], color=INK, lw=1.2, ls=(0, (1, 2)), label="shown to be controlled in this round"),
-    ]
+    line, halo = Line2D([], [], color=INK, lw=2.4), Line2D([], [], color=INK, lw=8, alpha=0.22, solid_capstyle="round")
+    handles: dict[str, Any] = {
+        "agent's start": Patch(fc=AGENT, alpha=0.45),
+        "goal": Patch(fc=GOAL, alpha=0.45),
+        "feature still open": line,
+        **({"asked for alone": (halo, line)} if any(len(r.asked_for) == 1 for r in story.rounds) else {}),
+        "shown to be controlled in this round": Line2D([], [], color=INK, lw=1.2, ls=(0, (1, 2))),
+    }
+    height, all_shown = figure.get_figheight(), num_shown == len(story.rounds)
     figure.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.018, 0.0), ncols=4 if len(story.rounds) > 1 else 2,
-        frameon=False, fontsize=9.5, labelcolor=INK, handlelength=1.6, columnspacing=1.8,
+        list(handles.values()), list(handles), loc="lower left", bbox_to_anchor=(0.018, 0 if all_shown else NOTE / height),
+        ncols=5 if len(story.rounds) > 1 else 2, frameon=False, fontsize=9.5, labelcolor=INK, handlelength=1.6,
+        columnspacing=1.8,
     )  # fmt: skip
-    if num_shown < len(story.rounds):
+    if not all_shown:
         note = f"{num_shown} of {len(story.rounds)} rounds shown: the first, those that show most, the last"
-        figure.text(0.975, 0.2 / figure.get_figheight(), note, fontsize=9, color=QUIET, ha="right", style="italic")
+        figure.text(0.025, 0.12 / height, note, fontsize=9, color=QUIET, style="italic")
 
 
 def _count(number: int) -> str:

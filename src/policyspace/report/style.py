@@ -40,7 +40,9 @@ WIDTH = 7.2
 FORMATS = ("png", "svg", "pdf")
 _POWER = r"[-−]?(?:[\d.]+\\times)?\d+\^\{[-−]?\d+\}"
 FORMULA = re.compile(rf"\$(?:{_POWER}|\\mathdefault\{{{_POWER}\}})\$")
-"""The only one in our pictures; any other dollar is a part of a name."""
+"""The only ones in our pictures, beside those of WRITTEN; any other dollar is a part of a name."""
+WRITTEN = {"ℓ̂(θ*) − ℓ̂(θ̂)": r"$\mathdefault{\hat{ℓ}(θ\!*\!) − \hat{ℓ}(\hat{θ})}$"}
+"""Words of ours as formulas, where the hat of a letter would be drawn into it."""
 
 
 def new_figure(height: float, title: str = "", width: float = WIDTH) -> "Figure":
@@ -55,9 +57,8 @@ def new_figure(height: float, title: str = "", width: float = WIDTH) -> "Figure"
 
 def new_plot(height: float, title: str, width: float = WIDTH) -> "tuple[Figure, Axes]":
     """A figure of one plot with its title on the left."""
-    figure = new_figure(height, width=width)
+    figure = new_figure(height, title, width)
     axes = figure.add_subplot()
-    axes.set_title(title, loc="left", fontweight="bold", fontsize=11, color=INK)
     bare(axes)
     return figure, axes
 
@@ -83,7 +84,7 @@ def format_of(path: str | Path) -> str:
 
 
 def with_names_as_names(figure: "Figure") -> "Figure":
-    """The figure with its words as they may be shown; only powers of ten are formulas."""
+    """The figure with its words as they may be shown; only powers of ten and a few words of ours are formulas."""
     from matplotlib.text import Text
     from matplotlib.ticker import FixedFormatter
 
@@ -95,7 +96,8 @@ def with_names_as_names(figure: "Figure") -> "Figure":
     for text in figure.findobj(Text):
         assert isinstance(text, Text)
         if words := text.get_text():  # the numbers of an axis have none before they are drawn
-            text.set(text=_drawn(words), parse_math=FORMULA.fullmatch(words) is not None)
+            formula = FORMULA.fullmatch(words) is not None or words in WRITTEN.values()
+            text.set(text=_drawn(words), parse_math=formula)
     return figure
 
 

@@ -116,7 +116,7 @@ def degrees_panel(records: list[Record]) -> Panel:
     rates = _degrees(records)
     blocks = [
         ("four actions: one feature, one weight", [r for key, r in rates.items() if key[0] == "boltzmann"]),
-        (r"Gaussian policy, d = 8: Rule 1's $\lambda_I$", [r for key, r in rates.items() if key[0] == "gaussian"]),
+        ("Gaussian policy, d = 8: Rule 1's λ of a set", [r for key, r in rates.items() if key[0] == "gaussian"]),
     ]
     wrong = "; ".join(f"{r.name}: {r.value:.3f}" for r in rates.values() if r.verdict != "as promised")
     return Panel(

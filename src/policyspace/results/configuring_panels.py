@@ -7,13 +7,15 @@ import polars as pl
 
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
-from policyspace.report.plots import draw_apart, draw_lines, logarithmic
+from policyspace.report.plots import SHARES, draw_lines, draw_points, legend_below, logarithmic
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
-from policyspace.results.frames import difference, differences, in_order, means, rates, tidy
+from policyspace.results.frames import difference, differences, in_order, means, rates, shares, tidy
+from policyspace.results.guesses import guesses_panels
 from policyspace.results.judging import FEWEST, Part, above, all_of, verdict_of, why, within
 from policyspace.results.literal_settings import settings_panels
 from policyspace.results.panel import Panel
 from policyspace.results.stories import story
+from policyspace.results.units import MISSED, WRONG, units_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +36,6 @@ COLUMNS = (
     "α̂, not controlled and selected",
     "agents with a false selection",
 )
-MISSED, WRONG = "false_negative_rate", "false_positive_rate"
 
 
 def panels(name: str, title: str, records: list[Record]) -> list[Panel]:
@@ -42,7 +43,7 @@ def panels(name: str, title: str, records: list[Record]) -> list[Panel]:
     made = {"episodes": by_episodes, "totals": at_totals, "story": story}
     parts = {part: [r for r in records if r.setting["part"] == part] for part in made}
     shown = [made[part](name, title, found) for part, found in parts.items() if found]
-    return shown + settings_panels(name, name, records)
+    return shown + guesses_panels(name, title, records) + settings_panels(name, name, records)
 
 
 def agents(records: list[Record], episodes: str) -> pl.DataFrame:
@@ -53,6 +54,7 @@ def agents(records: list[Record], episodes: str) -> pl.DataFrame:
         lambda r: [
             {"episodes": r.setting[episodes], "design": r.setting["design"], "seed": r.setting["seed"]}
             | {name: r.result.get(name) for name in names}
+            | units_of(r)
         ],
     )
     return in_order(found, "design", LABELS).sort("episodes", maintain_order=True)
@@ -60,7 +62,7 @@ def agents(records: list[Record], episodes: str) -> pl.DataFrame:
 
 def summaries(found: pl.DataFrame) -> list[dict[str, Any]]:
     """What each design found with so many episodes: means over agents; none where no agent has such features."""
-    missed, wrong = (means(found, rate, "episodes", "design") for rate in (MISSED, WRONG))
+    missed, wrong = (shares(found, rate, "episodes", "design") for rate in (MISSED, WRONG))
     return [
         {
             "design": design,
@@ -82,10 +84,10 @@ FLAT = 0.05
 """A change of α̂ by so much is more than "almost independent"; a gain in β̂ of less is no advantage to speak of."""
 CRITERIA = (
     f"On the same agents, by intervals that hold for all n at once. α̂ is flat if with and without configuration it changes "
-    f"by at most {FLAT:g} from the smallest n to any other. β̂ falls if, both ways, it is lower at the largest n than at the "
-    "smallest. Configuring helps if β̂ is surely lower with it at half of the n or more and surely higher at none; it does "
-    f"not if that is nowhere so, and β̂ surely higher somewhere or its gain surely below {FLAT:g} everywhere. At least "
-    f"{FEWEST} agents."
+    f"by at most {FLAT:g} from the smallest n to any other; where it changes for no agent at all, it is. β̂ falls if, both "
+    "ways, it is lower at the largest n than at the smallest. Configuring helps if β̂ is surely lower with it at half of the "
+    "n or more and surely higher at none; it does not if that is nowhere so, and β̂ surely higher somewhere or its gain "
+    f"surely below {FLAT:g} everywhere. At least {FEWEST} agents."
 )
 
 
@@ -206,22 +208,22 @@ def at_totals(name: str, title: str, records: list[Record]) -> Panel:
 
 
 def draw(found: pl.DataFrame, title: str, label: str) -> "Figure":
-    """β̂ on the left, α̂ on the right, one line a design with its 95 % band."""
+    """β̂ on the left, α̂ on the right, a mark a design with its 95 % interval."""
     figure = new_figure(4.0, title, width=9.6)
     plots = dict(zip((MISSED, WRONG), figure.subplots(1, 2, width_ratios=(3, 2)), strict=True))
     titles = {MISSED: "controlled features missed, β̂", WRONG: "others selected, α̂"}
-    draw_lines(plots[MISSED], means(found, MISSED, "design", "episodes"), COLOURS, LABELS, floor=0.0, apart=1.03)
-    draw_apart(plots[WRONG], means(found, WRONG, "design", "episodes"), COLOURS)
+    missed, wrong = (shares(found, rate, "design", "episodes") for rate in plots)
+    draw_lines(plots[MISSED], missed, COLOURS, LABELS, within=SHARES)
+    draw_points(plots[WRONG], wrong, COLOURS, within=SHARES)
     for rate, axes in plots.items():
         bare(axes)
         logarithmic(axes, found["episodes"].unique().sort().to_list())
         axes.set_xlabel(label)
         axes.set_title(titles[rate], loc="left", fontsize=10.5)
-    plots[MISSED].set_ylim(-0.02, 1.02)  # a mark at zero is seen whole
+    plots[MISSED].set_ylim(-0.03, 1.03)  # a mark at zero is seen whole
     top = max(0.05, plots[WRONG].get_ylim()[1])
     plots[WRONG].set_ylim(-0.03 * top, top)
-    figure.legend(*plots[MISSED].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False,
-                  fontsize=8.5)  # fmt: skip
+    legend_below(plots[MISSED])
     return figure
 
 

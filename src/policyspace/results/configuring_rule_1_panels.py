@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from policyspace.experiments.records import Record
-from policyspace.report.plots import draw_lines, logarithmic
+from policyspace.report.plots import draw_lines, legend_below, logarithmic
 from policyspace.report.style import BLUE, GREY, bare, new_figure
 from policyspace.results.frames import means, rates, tidy
+from policyspace.results.literal_settings import settings_panels
 from policyspace.results.panel import Panel
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def analyse(records: list[Record]) -> list[Panel]:
                     for (way, n), share in alone.items()
                 ]
             },
-        )
+        ),
+        *settings_panels("gridworld-rule-1", "gridworld", records),
     ]
 
 
@@ -89,5 +91,5 @@ def draw(found: pl.DataFrame) -> "Figure":
         axes.set_xlabel("episodes of one round")
     plots[0].set_ylim(-0.03, 1.03)
     plots[0].set_ylabel("share of agents")
-    figure.legend(*plots[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    legend_below(plots[0])
     return figure

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from policyspace.experiments.records import Record
-from policyspace.report.estimates import Mean, Rate, mean_of
+from policyspace.report.estimates import Mean, Rate, mean_of, mean_share
 
 
 def tidy(
@@ -35,6 +35,14 @@ def means(frame: pl.DataFrame, column: str, *by: str, confidence: float = 0.95) 
     """The mean of a column in every group that has any."""
     found = groups(frame.drop_nulls(column), *by)
     return {key: mean_of(own[column].to_list(), confidence) for key, own in found.items()}
+
+
+def shares(frame: pl.DataFrame, column: str, *by: str) -> dict[Any, Mean]:
+    """The same of a column of shares; `{column}_of` says how many units each is a share of, or null."""
+    found = groups(frame.drop_nulls(column), *by)
+    units = {key: own[f"{column}_of"] for key, own in found.items()}
+    counts = {key: None if own.null_count() else int(own.sum()) for key, own in units.items()}
+    return {key: mean_share(own[column].to_list(), counts[key]) for key, own in found.items()}
 
 
 def rates(frame: pl.DataFrame, column: str, *by: str) -> dict[Any, Rate]:

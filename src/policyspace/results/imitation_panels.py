@@ -6,10 +6,11 @@ import polars as pl
 
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
-from policyspace.report.plots import draw_lines, legend
+from policyspace.report.plots import draw_lines, legend_below
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, RED, bare, new_figure, new_plot
 from policyspace.results.frames import differences, groups, means, tidy
 from policyspace.results.judging import FEWEST, Part, verdict_of, why
+from policyspace.results.literal_settings import settings_panels
 from policyspace.results.panel import Panel
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ RIVALS = {"plain": "plain maximum likelihood", "ridge": "ridge", "lasso": "lasso
 
 def analyse(records: list[Record]) -> list[Panel]:
     """The distance from θ*, as the authors report it, and the log-loss, which is what imitating is for."""
-    return [error_panel(records), divergence_panel(records)] if records else []
+    if not records:
+        return []
+    return [error_panel(records), divergence_panel(records), *settings_panels("imitation", "gridworld", records)]
 
 
 def imitated(records: list[Record]) -> pl.DataFrame:
@@ -144,7 +147,7 @@ def divergence_panel(records: list[Record]) -> Panel:
 
 
 def draw_errors(found: dict[tuple[int, str], Mean]) -> "Figure":
-    """A small plot an imitator, all on the same axes: ours in colour, the authors' dashed and grey."""
+    """A small plot an imitator, all on the same axes: what was found here, and the authors' numbers in grey."""
     figure = new_figure(5.0, "Distance from the agent, ‖θ̂ − θ*‖")
     plots = figure.subplots(2, 3, sharex=True, sharey=True).ravel()
     for axes, (name, label) in zip(plots, LABELS.items(), strict=True):
@@ -152,26 +155,27 @@ def draw_errors(found: dict[tuple[int, str], Mean]) -> "Figure":
         both = {("theirs", n): Mean(value, margin, 25) for n, (value, margin) in theirs}
         both |= {("ours", n): mean for (n, other), mean in found.items() if other == name}
         labels = {"theirs": "the authors'", "ours": "found here"}
-        draw_lines(axes, both, {"theirs": GREY, "ours": COLOURS[name]}, labels, apart=1.12)
+        draw_lines(axes, both, {"theirs": GREY, "ours": BLUE}, labels)
         axes.set_title(label, fontsize=9.5, color=INK)
         axes.set_xscale("log")
         axes.minorticks_off()
         bare(axes)
     plots[0].set_ylim(bottom=0)  # of all, which share it
-    legend(plots[0])
-    figure.supxlabel("episodes", fontsize=9)
+    legend_below(plots[0])
+    for axes in plots[3:]:
+        axes.set_xlabel("episodes")
     return figure
 
 
 def draw_divergences(found: dict[tuple[int, str], Mean]) -> "Figure":
     """All imitators on one pair of logarithmic axes."""
     figure, axes = new_plot(4.2, "Log-loss added by imitating, E KL(π* ‖ π̂)")
-    draw_lines(axes, {(name, n): mean for (n, name), mean in found.items()}, COLOURS, LABELS, apart=1.04)
+    draw_lines(axes, {(name, n): mean for (n, name), mean in found.items()}, COLOURS, LABELS, apart=4)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.minorticks_off()
     axes.set(xlabel="episodes", ylabel="nats a step")
-    legend(axes)
+    legend_below(axes, 3)
     return figure
 
 
@@ -186,7 +190,8 @@ def _method(records: list[Record]) -> str:
             "of one episode."
         )
         rounds = "with D-optimal configurations, three rounds more, by the evidence of all rounds together"
-    return f"{fits} The space is identified {rounds}. {gauge}"
+    agents = "Agents learn as the paper's do, in both columns: weights of better ones grow without end."
+    return f"{fits} The space is identified {rounds}. {agents} {gauge}"
 
 
 def _spaces(found: pl.DataFrame) -> dict[str, dict[str, dict[str, float]]]:

@@ -7,6 +7,39 @@ from policyspace.experiments.literal import GUESS, LITERAL, Literal
 from policyspace.experiments.records import Record
 from policyspace.results.panel import Panel
 
+OF_GRIDS = (
+    ("controlled", "a random set of features", "Section 6.1, Appendix C.2"),
+    ("chance of a feature to be in it", "½", GUESS),
+    ("Adam's β", "0.9 and 0.99 in learning, 0.9 and 0.999 elsewhere", GUESS),
+    ("likelihood batches", "all pairs in every step", GUESS),
+)
+ALSO = {
+    "gridworld": (
+        *OF_GRIDS,
+        ("first configuration", "logits 1, but for one of each coordinate, drawn uniformly, which is 5", GUESS),
+        ("tested", "a feature, its three weights together; single weights in gridworld-weights", GUESS),
+    ),
+    "continuous-gridworld": (
+        *OF_GRIDS[:3],
+        ("first configuration", "means uniform on (−2, 2)", GUESS),
+        ("variances of the starts", "0.2 of the agent, 0.4 of the goal", GUESS),
+        ("tested", "a feature, its two weights together", GUESS),
+    ),
+    "minigolf": (
+        ("Σ of the policy", "0.01, read as a variance; read as a deviation in panels of their own", GUESS),
+        ("chance of a feature to be controlled, where they are random", "½", GUESS),
+        ("Adam's β", "0.9 and 0.99 in learning, 0.9 and 0.999 elsewhere", GUESS),
+        ("episodes observed before a putter is chosen", "100", GUESS),
+        ("putters compared", "12 to 15 lengths from 1 to 15, means of 10 curves", GUESS),
+    ),
+    "car": (
+        ("Adam's β", "0.9 and 0.99 in learning, 0.9 and 0.999 in the fits", GUESS),
+        ("likelihood batches", "all pairs in every step", GUESS),
+        ("starts of the fits", "drawn for every set of sensors apart", GUESS),
+    ),
+}
+"""Settings beside those of `Literal`: what, which, and where the paper says so."""
+
 
 def settings_panels(experiment: str, world: str, records: list[Record]) -> list[Panel]:
     """Beside results of the literal procedure, every constant of it and where the paper states it."""
@@ -16,6 +49,7 @@ def settings_panels(experiment: str, world: str, records: list[Record]) -> list[
     rows: list[tuple[str, ...]] = [
         (name.replace("_", " "), _words(said.value), said.where) for name, said in own if said is not None
     ]
+    rows += ALSO[world]
     guesses = sum(row[-1].startswith(GUESS) for row in rows)
     return [
         Panel(

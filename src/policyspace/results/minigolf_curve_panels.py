@@ -172,10 +172,10 @@ def draw(found: pl.DataFrame, reference: dict[str, dict[float, float]], title: s
         _mark(axes, agent, {length: mean.value for length, mean in returns.items()})
         if agent in reference:
             axes.plot(*zip(*reference[agent].items(), strict=True), "x", color=COLOURS[agent], markersize=6, zorder=5)
-    draw_lines(axes, means(found, "return", "agent", "length"), COLOURS, marker="")
+    draw_lines(axes, means(found, "return", "agent", "length"), COLOURS, apart=0, dense=True)
     lowest = [mean.value for (_, length), mean in means(found, "return", "agent", "length").items() if length > 1]
     axes.set_ylim(min(-5.0, 1.08 * min(lowest)), 0.8)
-    axes.set_xlim(1, 15)
+    axes.set_xlim(0.7, 15.3)
     axes.set_xticks([1, 3, 5, 7, 9, 11, 13, 15])
     crosses = "; crosses: an independent optimisation" if reference else ""
     axes.set_xlabel(f"putter length ω (diamonds: the optimum that the paper states{crosses})")

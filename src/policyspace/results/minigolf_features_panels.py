@@ -7,11 +7,12 @@ from scipy.stats import binomtest
 
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Rate
-from policyspace.report.plots import draw_apart, draw_lines, logarithmic
+from policyspace.report.plots import draw_lines, draw_points, legend_below, logarithmic
 from policyspace.report.style import INK, bare, new_figure
 from policyspace.results.configuring_panels import COLOURS, LABELS, at_totals
 from policyspace.results.frames import groups, paired, rates, tidy
 from policyspace.results.judging import FEWEST, Part, verdict_of, why
+from policyspace.results.literal_settings import settings_panels
 from policyspace.results.panel import Panel
 from policyspace.worlds.minigolf import Minigolf
 
@@ -30,13 +31,17 @@ ROOM = 0.1
 Counts = dict[tuple[str, int, str], Rate]
 """How often a feature was selected, by design, number of episodes a round, and name."""
 
+Sign = tuple[int, int, int, float]
+"""Owners of a feature that one way found and another did not, the reverse, all owners, and the p-value of the sign test."""
+
 
 def analyse(records: list[Record]) -> list[Panel]:
     """The panel of each part that has records."""
     features = [r for r in records if r.setting["part"] == "features"]
     equal = [r for r in records if r.setting["part"] == "totals"]
     totals = [at_totals("minigolf-features", "Minigolf", equal)] if equal else []
-    return ([features_panel(features)] if features else []) + totals
+    shown = [features_panel(features)] if features else []
+    return shown + totals + settings_panels("minigolf-features", "minigolf", records)
 
 
 def selections(records: list[Record], owned: bool) -> pl.DataFrame:
@@ -58,8 +63,8 @@ def counts(records: list[Record], owned: bool) -> Counts:
     return rates(selections(records, owned), "selected", "design", "num_episodes", "feature")
 
 
-def gains(records: list[Record], design: str) -> dict[tuple[int, str], tuple[int, int, float]]:
-    """For each n and feature: owners that a design found and no configuration did not, the reverse, and the p-value.
+def gains(records: list[Record], design: str) -> dict[tuple[int, str], Sign]:
+    """For each n and feature: owners that a design found and no configuration did not, the reverse, all, and the p-value.
 
     The sign test on the agents that own the feature and were observed in both ways.
     """
@@ -72,7 +77,7 @@ def gains(records: list[Record], design: str) -> dict[tuple[int, str], tuple[int
         signs = both[key]["difference"].to_list() if key in both else []
         won, lost = signs.count(1), signs.count(-1)
         p = float(binomtest(won, won + lost, alternative="greater").pvalue) if won + lost else 1.0
-        tests[key] = won, lost, p
+        tests[key] = won, lost, len(signs), p
     return tests
 
 
@@ -80,11 +85,19 @@ def judge(records: list[Record]) -> list[Part]:
     """For the features that the paper names, and for any: whether configuring helps where there is room for it."""
     with_room, designs = room(records), {r.setting["design"] for r in records} - {"none"}
     tests = {key: found for design in designs for key, found in gains(records, design).items() if key in with_room}
-    helped = {name for (_, name), (_, _, p) in tests.items() if p <= 0.05 / len(tests)}
-    return [_named(name, tests, name in helped) for name in NAMED] + [
+    named = {name: {n: test for (n, other), test in tests.items() if other == name} for name in FEATURES}
+    helped = [name for name, own in named.items() if any(p <= 0.05 / len(tests) for *_, p in own.values())]
+    idle = all(_idle(test) for test in tests.values())
+    return [_named(name, named[name], name in helped) for name in NAMED] + [
         Part(f"Features that configuring surely helps with: {', '.join(FEATURES[name] for name in helped) or 'none'}",
-             bool(helped) if tests else None)
+             True if helped else False if tests and idle else None)
     ]  # fmt: skip
+
+
+def _idle(test: Sign) -> bool:
+    """Whether surely less than ROOM of a feature's owners are found by configuring alone."""
+    won, _, num_owners, _ = test
+    return Rate(won, num_owners).high < ROOM
 
 
 def room(records: list[Record]) -> set[tuple[int, str]]:
@@ -93,18 +106,22 @@ def room(records: list[Record]) -> set[tuple[int, str]]:
     return {key for key, rate in still.items() if rate.num_runs >= FEWEST and rate.value <= 1 - ROOM}
 
 
-def _named(name: str, tests: dict[tuple[int, str], tuple[int, int, float]], helped: bool) -> Part:
-    own = {n: test for (n, other), test in tests.items() if other == name}
+def _named(name: str, own: dict[int, Sign], helped: bool) -> Part:
     if not own:
         return Part(f"{FEATURES[name]}: at no n is there room to improve", None)
-    listed = "; ".join(f"{won} against {lost} agents at n = {n}" for n, (won, lost, _) in own.items())
-    return Part(f"{FEATURES[name]} is found with configuration alone, against without alone, in {listed}", helped)
+    listed = "; ".join(f"{won} against {lost} agents at n = {n}" for n, (won, lost, *_) in own.items())
+    idle = all(_idle(test) for test in own.values())
+    return Part(
+        f"{FEATURES[name]} is found with configuration alone, against without alone, in {listed}",
+        True if helped else False if idle else None,
+    )
 
 
 CRITERIA = (
     f"Only n and features are judged where there is room to improve: at least {FEWEST} agents own the feature, and without "
     f"configuration at least {ROOM:.0%} of them are missed. Configuring helps with a feature if at some such n its owners "
-    "are found more often with it, by the sign test on the same agents at 5 % over all that is judged."
+    "are found more often with it, by the sign test on the same agents at 5 % over all that is judged; it does not if "
+    f"surely less than {ROOM:.0%} of them are found by it alone at every such n."
 )
 
 
@@ -157,23 +174,21 @@ def draw(power: Counts, false: Counts, title: str) -> "Figure":
     """A column a feature: above, how often owners are found; below, how often others are selected; one line a design."""
     figure = new_figure(4.8, title, width=10)
     grid = figure.subplots(2, len(FEATURES), sharex=True, sharey="row", height_ratios=(2, 1))
-    shown = [design for design in WAYS if any(design == key[0] for key in power)]
     for column, (feature, label) in enumerate(FEATURES.items()):
         for axes, found in zip(grid[:, column], (power, false), strict=True):
             bare(axes)
             own = {(design, n): rate for (design, n, name), rate in found.items() if name == feature}
             if found is power:
-                draw_lines(axes, own, COLOURS)
+                draw_lines(axes, own, COLOURS, WAYS)
             else:
-                draw_apart(axes, own, COLOURS, apart=1.2)
+                draw_points(axes, own, COLOURS)
             logarithmic(axes, sorted({n for _, n in own}))
-        grid[0, column].set_title(label, fontsize=11, color=INK)
-    grid[0, 0].set_ylim(0, 1.04)
+            axes.set_title(f"{label}, {'' if found is power else 'not '}owned", fontsize=10, color=INK)
+    grid[0, 0].set_ylim(-0.04, 1.04)
     top = max((1.05 * rate.high for rate in false.values()), default=0.1)
     grid[1, 0].set_ylim(-0.05 * top, top)  # a mark at zero is seen whole
-    grid[0, 0].set_ylabel("selected when owned")
-    grid[1, 0].set_ylabel("when not owned")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("share selected")
     grid[1, len(FEATURES) // 2].set_xlabel("episodes n in each round")
-    handles = [grid[0, 0].plot([], [], color=COLOURS[design], linewidth=3)[0] for design in shown]
-    figure.legend(handles, [WAYS[d] for d in shown], loc="upper right", ncols=3, frameon=False, fontsize=9)
+    legend_below(grid[0, 0])
     return figure

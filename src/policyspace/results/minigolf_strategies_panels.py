@@ -8,14 +8,16 @@ import polars as pl
 from policyspace.experiments.minigolf_strategies import STRATEGIES
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean, mean_of
-from policyspace.report.style import BLUE, GREEN, GREY, INK, RED, new_plot
+from policyspace.report.style import BLUE, GREEN, GREY, INK, QUIET, RED, bare, new_figure
 from policyspace.results.frames import groups, means, paired, tidy
 from policyspace.results.judging import FEWEST, Part, above, verdict_of, why
+from policyspace.results.literal_settings import settings_panels
 from policyspace.results.minigolf_curve_panels import by_deviation
 from policyspace.results.panel import Panel
 from policyspace.worlds.minigolf import AGENT_A2
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -28,7 +30,8 @@ NOTABLE = 0.2
 
 def analyse(records: list[Record]) -> list[Panel]:
     """One panel for each σ_π."""
-    return [_panel(deviation, own) for deviation, own in by_deviation(records)]
+    made = [_panel(deviation, own) for deviation, own in by_deviation(records)]
+    return made + settings_panels("minigolf-strategies", "minigolf", records)
 
 
 def outcomes(records: list[Record]) -> pl.DataFrame:
@@ -102,22 +105,44 @@ def _range(lengths: list[float]) -> str:
 
 
 def draw(found: pl.DataFrame, title: str) -> "Figure":
-    """Every run a faint dot, the mean with its 95 % interval on top, its number on the right."""
-    figure, axes = new_plot(3.0, title)
-    left = float(np.quantile(found["return"].to_numpy(), 0.02))
-    for y, (name, own) in enumerate(groups(found, "strategy").items()):
-        colour, mean = COLOURS[name], mean_of(own["return"].to_list())
-        # Runs spread out evenly by rank, so that the picture is the same every time.
-        height = y + 0.25 * np.sin(2.4 * np.arange(len(own)))
-        axes.scatter(np.maximum(own["return"].to_numpy(), left), height, s=9, color=colour, alpha=0.3, linewidths=0)
-        margin = mean.margin or 0.0
-        axes.plot([mean.value - margin, mean.value + margin], [y, y], color=colour, linewidth=3, solid_capstyle="round")
-        axes.plot(mean.value, y, "o", color=colour, markeredgecolor="white", markersize=9, zorder=4)
-        axes.annotate(
-            mean.words, (1, y), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
-            va="center", fontsize=9.5, color=INK, annotation_clip=False,
-        )  # fmt: skip
-    axes.set_yticks(range(len(STRATEGIES)), list(STRATEGIES.values()))
-    axes.set_ylim(len(STRATEGIES) - 0.5, -0.5)
-    axes.set_xlabel("mean undiscounted return, one dot a run (the worst fiftieth of the runs stand at the left edge)")
+    """Left, where the runs lie; right, their means with 95 % intervals, on the scale of the putters that were chosen."""
+    figure = new_figure(3.3, title, width=9.6)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    returns = {name: own["return"].to_list() for name, own in groups(found, "strategy").items()}
+    averages = {name: mean_of(values) for name, values in returns.items()}
+    chosen = [mean for name, mean in averages.items() if name != "uniform"]
+    ends = [mean.value + side * (mean.margin or 0.0) for mean in chosen for side in (-1, 1)]
+    for y, (name, values) in enumerate(returns.items()):
+        _draw_runs(left, y, values, COLOURS[name])
+        _draw_mean(right, y, averages[name], COLOURS[name], min(ends))
+    room = 0.1 * (max(ends) - min(ends)) or 1.0
+    right.set_xlim(min(ends) - room, max(ends) + room)
+    left.set_yticks(range(len(STRATEGIES)), list(STRATEGIES.values()))
+    left.set_ylim(len(STRATEGIES) - 0.5, -0.5)
+    left.set_xlabel("return of a run (bars: nine of ten, thick: half; line: the median)")
+    right.set_xlabel("mean return")
+    for axes, words in ((left, "where the runs lie"), (right, "their means, with 95 % intervals")):
+        bare(axes)
+        axes.set_title(words, loc="left", fontsize=10.5, color=INK)
     return figure
+
+
+def _draw_runs(axes: "Axes", y: int, values: list[float], colour: str) -> None:
+    """A bar that nine of ten runs lie in, thick where half of them do, and their median."""
+    for share, width in ((0.9, 5), (0.5, 13)):
+        ends = np.quantile(values, [0.5 - share / 2, 0.5 + share / 2])
+        axes.plot(ends, [y, y], color=colour, alpha=0.4, linewidth=width, solid_capstyle="butt", zorder=2)
+    axes.plot(np.median(values), y, "|", color=colour, markersize=17, markeredgewidth=2, zorder=3)
+
+
+def _draw_mean(axes: "Axes", y: int, mean: Mean, colour: str, left: float) -> None:
+    """A mean and its interval, or the way to it from the left edge; its number on the right."""
+    if mean.value < left:
+        axes.annotate("← off this scale", (0, y), xycoords=("axes fraction", "data"), xytext=(2, 0),
+                      textcoords="offset points", va="center", fontsize=9, color=QUIET)  # fmt: skip
+    else:
+        axes.errorbar(mean.value, y, xerr=mean.margin, fmt="o", color=colour, markersize=5, elinewidth=2, capsize=5)
+    axes.annotate(
+        mean.words, (1, y), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+        va="center", fontsize=9.5, color=INK, annotation_clip=False,
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from policyspace.experiments.minigolf_training import NUM_EPISODES, RATE
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
 from policyspace.report.plots import draw_lines, legend, logarithmic
-from policyspace.report.style import DASHED, INK, bare, new_figure
+from policyspace.report.style import AMBER, DASHED, GREY, INK, PURPLE, RED, bare, new_figure
 from policyspace.results.frames import groups, means
 from policyspace.results.minigolf_curve_panels import COLOURS, NAMES, PAPER, best_putter, curves
 from policyspace.results.panel import Panel
@@ -91,7 +91,7 @@ def draw(found: pl.DataFrame, best: dict[tuple[str, int], Mean]) -> "Figure":
     left, right = figure.subplots(1, 2)
     for axes in (left, right):
         bare(axes)
-    draw_lines(left, best, COLOURS, NAMES, apart=1.05)
+    draw_lines(left, best, COLOURS, NAMES)
     for agent, length in PAPER.items():
         left.axhline(length, color=COLOURS[agent], linewidth=1, linestyle=DASHED)
     left.set_ylim(0, 15.5)
@@ -100,13 +100,14 @@ def draw(found: pl.DataFrame, best: dict[tuple[str, int], Mean]) -> "Figure":
     left.set_title("the best putter moves as agents learn", loc="left", fontsize=10.5, color=INK)
     legend(left, loc="lower left")
     steps = found["num_steps"].unique().sort().to_list()
-    shades = dict(zip(map(str, steps), ("#f2b8ae", "#e58a7c", "#d5604f", "#c0392b", "#7d1f15"), strict=False))
+    shades = dict(zip(map(str, steps), (GREY, AMBER, RED, PURPLE, INK), strict=False))
     own = found.filter(pl.col("agent") == "A2")
     labels = {name: f"{name} steps" for name in shades}
     lost = own.with_columns(pl.col("num_steps").cast(pl.String), lost=-pl.col("return"))
-    draw_lines(right, means(lost, "lost", "num_steps", "length"), shades, labels, marker="")
+    draw_lines(right, means(lost, "lost", "num_steps", "length"), shades, labels, apart=0, dense=True)
     right.set_yscale("log")
-    right.set_yticks([4, 6, 10, 20, 40], ["−4", "−6", "−10", "−20", "−40"])
+    ticks = [tick for tick in (1, 2, 3, 4, 6, 10, 20, 40) if right.get_ylim()[0] <= tick <= right.get_ylim()[1]]
+    right.set_yticks(ticks, [f"−{tick}" for tick in ticks])
     right.minorticks_off()
     right.invert_yaxis()  # up is better
     right.set(xlabel="putter length", ylabel="mean undiscounted return")

@@ -32,6 +32,7 @@ class Panel:
     numbers: dict[str, Any] = field(default_factory=dict)  # what the table shows, as plain data
     criteria: str = ""  # what a verdict is a function of, in words
     procedure: Procedure = "ours"  # by whose settings its records were made
+    stated: bool = True  # whether the paper says how its claim was run, so that it can be run literally
 
     @property
     def table(self) -> Table:

@@ -1,4 +1,4 @@
-"""One agent's rounds as the paper draws them, and whether they tell what the paper tells of its examples."""
+"""Rounds as the paper draws them, and whether agents of its examples go the way that it tells."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,11 @@ import numpy as np
 
 from policyspace.configuration.round import Round
 from policyspace.experiments.records import Record
+from policyspace.report.estimates import Rate
 from policyspace.report.rounds_picture import Story, draw_rounds
-from policyspace.results.judging import Part, verdict_of, why
+from policyspace.results.judging import FEWEST, Part, verdict_of, why
 from policyspace.results.panel import Panel
 from policyspace.worlds import make_world
-
-ATTEMPTS = 3
-"""Of the paper, for each feature: a story of fewer is not finished."""
 
 CLAIMS = {
     "gridworld": "The general trend of the configuration is to spread the initial probability mass across a greater number "
@@ -26,49 +24,83 @@ CRITERIA = {
     "continuous-gridworld": "The starts track the features if the agent's, or the goal's, mean is nearer to the centre of "
     "the feature asked for than at first in more than half of the rounds that ask for one.",
 }
+WAYS = {
+    "gridworld": "starts and goals spread over more cells than at first",
+    "continuous-gridworld": "the starts come nearer to the features asked for",
+}
 ENDS = (
     "The end is correct if exactly the controlled features are selected; configuring is needed if the first round misses "
-    "some of them. The paper tells of one agent, so one is judged, after its three attempts for each feature."
+    f"some of them. Each is shown if it is surely so for more than half of the agents, all of the paper's example, and "
+    f"contradicted if surely for less. At least {FEWEST} agents."
 )
 
 
 def story(name: str, title: str, records: list[Record]) -> Panel:
-    """One agent's rounds, judged by the way and by the end."""
-    result, setting = records[0].result, records[0].setting
-    world = make_world(setting["world"])
-    rounds = [Round.from_dict(one) for one in result["rounds"]]
-    truth, selected = set(result["truth"]), set(result["selected"])
-    parts = [starts(world.name, rounds), *ends(rounds, truth, selected)]
+    """The agents of the paper's example, judged by the way and by the end; the rounds of the first are drawn."""
+    drawn = min(records, key=lambda record: record.setting["seed"])
+    world = make_world(drawn.setting["world"])
+    rounds = rounds_of(drawn)
+    parts = judge(world.name, records)
+    first = " ".join(part.words + "." for part in (starts(world.name, rounds), end(drawn)))
     return Panel(
         f"{name}-story",
         f"{title}: configuration → identification",
         CLAIMS[world.name],
-        verdict_of(parts, setting["num_attempts"], ATTEMPTS),
-        f"{why(parts)} The agent and its first configuration are those of the paper's example.",
-        draw_rounds(Story(world.name, world.parameters, rounds, world.feature_names, tuple(result["truth"]))),
+        verdict_of(parts, len(records)),
+        f"{why(parts)} Of the first agent, which is drawn: {first} What it controls and where it begins are those of the "
+        "paper's example.",
+        draw_rounds(Story(world.name, world.parameters, rounds, world.feature_names, tuple(drawn.result["truth"]))),
         ("round", "asked for", "newly selected", "open"),
         [
             (str(r.number + 1), _few(r.asked_for), _few(r.newly_selected), str(len(r.undecided)))
             for r in rounds
             if r.newly_selected
         ],
-        {"rounds": len(rounds), "truth": sorted(truth), "selected": sorted(selected)},
+        {
+            "agents": [
+                {"seed": r.setting["seed"], "rounds": len(r.result["rounds"]), "truth": sorted(r.result["truth"]),
+                 "selected": sorted(r.result["selected"])}
+                for r in records
+            ]
+        },
         f"{CRITERIA[world.name]} {ENDS}",
+    )  # fmt: skip
+
+
+def rounds_of(record: Record) -> list[Round]:
+    """What was observed and found, round by round."""
+    return [Round.from_dict(one) for one in record.result["rounds"]]
+
+
+def judge(world: str, records: list[Record]) -> list[Part]:
+    """How many agents go the way that the paper tells, come to its end, and need configuring for it."""
+    way = [starts(world, rounds_of(record)).holds for record in records]
+    missed: list[bool | None] = [not set(r.result["truth"]) <= set(rounds_of(r)[0].selected) for r in records]
+    told: dict[str, list[bool | None]] = {
+        WAYS[world]: way,
+        "exactly the controlled features are selected in the end": [end(record).holds for record in records],
+        "the first round misses some of them": missed,
+    }
+    return [_most(words, [one for one in found if one is not None]) for words, found in told.items()]
+
+
+def _most(words: str, found: list[bool]) -> Part:
+    if not found:
+        return Part(f"There is no agent of whom it could be said that {words}", None)
+    share = Rate(sum(found), len(found))
+    shown = True if share.low > 0.5 else False if share.high < 0.5 else None
+    return Part(f"For {share.count} of {share.num_runs} agents {words}", shown)
+
+
+def end(record: Record) -> Part:
+    """Whether the end is the truth."""
+    truth, selected = set(record.result["truth"]), set(record.result["selected"])
+    others = len(selected - truth)
+    return Part(
+        f"Of {len(truth)} controlled features {len(selected & truth)} are selected after "
+        f"{len(record.result['rounds'])} rounds, and {others} {'other is' if others == 1 else 'others are'}",
+        selected == truth,
     )
-
-
-def ends(rounds: Sequence[Round], truth: set[str], selected: set[str]) -> list[Part]:
-    """Whether the end is the truth, and whether configuring was needed to come there."""
-    first = set(rounds[0].selected)
-    count, others = len(truth), len(selected - truth)
-    return [
-        Part(
-            f"Of {count} controlled features {len(selected & truth)} are selected after {len(rounds)} rounds, and {others} "
-            f"{'other is' if others == 1 else 'others are'}",
-            selected == truth,
-        ),
-        Part(f"The first round selects {len(first & truth)} of the {count}", not truth <= first),
-    ]
 
 
 def starts(world: str, rounds: Sequence[Round]) -> Part:

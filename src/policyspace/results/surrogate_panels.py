@@ -7,8 +7,8 @@ from scipy.stats import rankdata, spearmanr
 
 from policyspace.experiments.records import Record
 from policyspace.experiments.surrogate import SURROGATES
-from policyspace.report.plots import draw_lines
-from policyspace.report.style import BLUE, GREEN, GREY, INK, RED, bare, new_figure
+from policyspace.report.plots import SHARES, draw_lines
+from policyspace.report.style import BLUE, GREEN, GREY, INK, PURPLE, RED, bare, new_figure
 from policyspace.results.frames import groups, means, tidy
 from policyspace.results.panel import Panel
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 TITLE = "The objective of a configuration, and what it stands for"
-COLOURS = {"paper": RED, "d-optimal": GREEN, "bound": BLUE, "again": GREY}
+COLOURS = {"paper": RED, "d-optimal": GREEN, "bound": BLUE, "gradient": PURPLE, "again": GREY}
 
 
 def analyse(records: list[Record]) -> list[Panel]:
@@ -84,7 +84,7 @@ def draw(found: pl.DataFrame, rho: dict[str, str]) -> "Figure":
         own = found.filter(pl.col("surrogate") == name).with_columns(fifth=(pl.col("place") * 4).round() / 4)
         axes.plot([0, 1], [0, 1], color=INK, linewidth=1, alpha=0.4)
         axes.scatter(own["place"], own["gap"], s=7, color=COLOURS[name], alpha=0.18, linewidths=0)
-        draw_lines(axes, {(name, x): mean for x, mean in means(own, "gap", "fifth").items()}, COLOURS)
+        draw_lines(axes, {(name, x): mean for x, mean in means(own, "gap", "fifth").items()}, COLOURS, within=SHARES)
         axes.set_title(f"{label}\nρ = {rho.get(name, 'unknown')}", loc="left", fontsize=9.5, color=INK)
         axes.set_xlabel("place by it")
         axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])

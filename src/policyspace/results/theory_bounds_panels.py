@@ -8,9 +8,9 @@ import numpy as np
 from scipy.stats import binom
 
 from policyspace.experiments.records import Record
-from policyspace.report.estimates import Rate
-from policyspace.report.plots import draw_whiskers, legend
-from policyspace.report.style import AMBER, DASHED, GREEN, INK, new_plot
+from policyspace.report.estimates import Mean, Rate
+from policyspace.report.plots import draw_lines, draw_points, legend_below, logarithmic, mark_of
+from policyspace.report.style import AMBER, DASHED, GREEN, INK, SERIES, WRITTEN, bare, new_figure, new_plot
 from policyspace.results.frames import groups, in_order, tidy
 from policyspace.results.judging import Part, verdict_of
 from policyspace.results.panel import Panel
@@ -138,6 +138,7 @@ def concentration_panel(found: list[Looseness]) -> Panel:
         {f"{f.family}, {f.num_pairs}, {f.quantity}": {"broken": f.broken.count, "factor": f.factor} for f in found},
         "A bound holds unless it is surely broken more often than δ; the claim holds if all do, and partly if some do. At "
         f"least {FEWEST_SETS} data sets of each. {NO_SETTINGS}",
+        stated=False,
     )
 
 
@@ -170,6 +171,7 @@ def sizes_panel(sizes: list[Size]) -> Panel:
         "It holds if at the n that is proven the chance of an error, by the law of λ, is at most δ, and if at no simulated "
         f"n the share of errors is surely above its bound; it does not if either fails. At least {FEWEST_SETS} data "
         f"sets of each. {NO_SETTINGS}",
+        stated=False,
     )
 
 
@@ -203,40 +205,72 @@ def draw_looseness(found: list[Looseness]) -> "Figure":
                           label=f"{title}, {n} pairs", markersize=5, capsize=2)  # fmt: skip
     axes.axvline(1, color=INK, linewidth=1, linestyle=DASHED)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(QUANTITIES)), list(QUANTITIES.values()))
+    axes.set_yticks(range(len(QUANTITIES)), [WRITTEN.get(words, words) for words in QUANTITIES.values()])
     axes.set_ylim(len(QUANTITIES) - 0.5, -0.5)
     axes.set_xlabel("bound divided by the quantile that it bounds")
-    legend(axes)
+    legend_below(axes)
     return figure
 
 
 def draw_sizes(sizes: list[Size]) -> "Figure":
-    """P(Î ≠ I*) against the number of pairs: simulated, foretold, and where Theorem 4.2 begins to prove it small."""
-    figure, axes = new_plot(4.2, "When Rule 2 finds exactly what is controlled")
-    for family, own in _by_family(sizes):
-        title, colour, proven = FAMILIES[family], COLOURS[family], own[0].proven_pairs
-        draw_whiskers(axes, [(s.num_pairs, s.wrong) for s in own], colour, f"{title} (line: foretold)")
-        axes.plot([s.num_pairs for s in own], [s.foretold for s in own], color=colour, linewidth=1.5)
-        axes.axvline(proven, color=colour, linewidth=2, linestyle=":")
-        axes.text(proven / 1.5, 0.5, f"{title}: proven from here on", color=colour, rotation=90, va="center", ha="right",
-                  fontsize=9, transform=axes.get_xaxis_transform())  # fmt: skip
-    axes.axhline(sizes[0].wrong.nominal, color=INK, linewidth=1, linestyle=DASHED)
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="pairs (dashed: δ)", ylabel="P(Î ≠ I*)")
-    legend(axes, loc="upper left", bbox_to_anchor=(0.18, 1))
+    """Left, P(Î ≠ I*) against the number of pairs; right, the number from which on it is seen, planned and proven small."""
+    figure = new_figure(4.0, "When Rule 2 finds exactly what is controlled", width=9.6)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    foretold = {(s.family, s.num_pairs): Mean(s.foretold, None, 1) for s in sizes}
+    draw_lines(left, foretold, COLOURS, dense=True)
+    draw_points(left, {(s.family, s.num_pairs): s.wrong for s in sizes}, COLOURS, FAMILIES)
+    delta = sizes[0].wrong.nominal
+    left.axhline(delta, color=INK, linewidth=1, linestyle=DASHED)
+    few, many = min(s.num_pairs for s in sizes), max(s.num_pairs for s in sizes)
+    logarithmic(left, [n for n in (50, 100, 200, 500, 1000, 2000, 5000) if few <= n <= many])
+    left.set_ylim(bottom=-0.02)
+    left.set(xlabel=f"pairs (lines: foretold by χ²; dashed: δ = {delta:g})", ylabel="P(Î ≠ I*)")
+    left.set_title("how often another set is found", loc="left", fontsize=10.5, color=INK)
+    for row, (family, own) in enumerate(_by_family(sizes)):
+        needed = pairs_seen(own, delta), own[0].planned_pairs, own[0].proven_pairs
+        known = [(n, place + 0.24 * row - 0.12) for place, n in enumerate(needed) if n is not None]
+        right.plot(*zip(*known, strict=True), mark_of(family, COLOURS), color=COLOURS[family], markersize=7)
+        for n, height in known:
+            right.annotate(
+                draw_number(n), (n, height), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8.5
+            )
+    right.set_xscale("log")
+    right.set_xlim(right=300 * max(s.proven_pairs for s in sizes))
+    right.set_yticks(range(3), ["seen", "planned", "proven"])
+    right.set_ylim(2.5, -0.5)
+    right.set_xlabel("pairs")
+    right.set_title("pairs from which on it is at most δ", loc="left", fontsize=10.5, color=INK)
+    for axes in (left, right):
+        bare(axes)
+    legend_below(left)
     return figure
 
 
+def draw_number(value: float) -> str:
+    """A number as pictures write it."""
+    power = int(np.log10(value))
+    return f"{value:.0f}" if power < 5 else rf"${value / 10.0**power:.1f}\times10^{{{power}}}$"
+
+
 def draw_powers(sizes: list[Size]) -> "Figure":
-    """How often each feature was found against how often it was foretold to be; on the line planning is exact."""
-    figure, axes = new_plot(4.6, "Power, planned and seen", width=5.2)
-    axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=DASHED, zorder=1)
-    for family, own in _by_family(sizes):
-        points = [(rate.nominal, rate) for size in own for rate in size.found]
-        draw_whiskers(axes, points, COLOURS[family], FAMILIES[family], alpha=0.8)
-    axes.set(xlabel="foretold share", ylabel="share of data sets in which it was found")
-    legend(axes)
+    """A plot a family: how often each feature was found with so many pairs, and the line of how often that was foretold."""
+    families = _by_family(sizes)
+    figure = new_figure(3.8, "Power, planned and seen", width=4.3 * len(families) + 1)
+    plots = figure.subplots(1, len(families), sharey=True, squeeze=False)[0]
+    for axes, (family, own) in zip(plots, families, strict=True):
+        bare(axes)
+        found = {(rate.name, size.num_pairs): rate for size in own for rate in size.found}
+        colours = dict(zip(dict.fromkeys(name for name, _ in found), SERIES, strict=False))
+        labels = {name: f"feature {name}" for name in colours}
+        foretold = {key: Mean(rate.nominal, None, 1) for key, rate in found.items()}
+        draw_lines(axes, foretold, colours, dense=True)
+        draw_points(axes, found, colours, labels)
+        logarithmic(axes, [size.num_pairs for size in own])
+        axes.set_title(FAMILIES[family], loc="left", fontsize=10.5, color=INK)
+        axes.set_xlabel("pairs (lines: foretold by χ²)")
+    plots[0].set_ylim(-0.03, 1.03)
+    plots[0].set_ylabel("share of data sets in which it was found")
+    legend_below(plots[0])
     return figure
 
 
