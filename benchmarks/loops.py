@@ -29,12 +29,13 @@ SIZES = {
     "cartpole": (30, 100),
     "gridworld": (30, 100),
     "continuous-gridworld": (40, 130),
+    "car": (10, 30),
     "CartPole-v1": (10, 40),
     "Pendulum-v1": (10, 40),
 }
 """Episodes of a round: few, and enough."""
-CHEAP, EXPENSIVE = 200, 60
-"""Loops a cell: the first where one takes about a second of one core or less, else the second."""
+CHEAP, EXPENSIVE, DEAREST = 200, 60, 20
+"""Loops a cell: where one takes about a second of one core or less, up to ten, or, as in the car, half a minute and more."""
 LEARNING = {"minigolf": CHEAP, "cartpole": CHEAP, "gridworld": EXPENSIVE, "continuous-gridworld": EXPENSIVE}
 """Loops a cell in the package's own worlds, whose agents learn."""
 PAGE = Path("docs/designs.md")
@@ -92,9 +93,15 @@ def cells() -> list[Cell]:
         for design in ANYWHERE
         for size in SIZES[world]
     ]
+    driving = [
+        Cell("car", "learned well", design, size, DEAREST)
+        for design in ("none", "uniform", "d-optimal", "noncentrality")
+        for size in SIZES["car"]
+    ]
     few = {"num_updates": 50}
     return [
         *learning,
+        *driving,
         Cell("minigolf", "hardly learned", "paper", 10, EXPENSIVE, 2, options=few | {"penalty": 0.25}),
         Cell("minigolf", "hardly learned", "d-optimal", 10, EXPENSIVE, rule="combinatorial"),
         Cell("gridworld", "learned well", "paper", 30, EXPENSIVE, 1, options=few),
