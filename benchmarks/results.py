@@ -29,7 +29,7 @@ def made_by(experiments: dict[str, Any]) -> str:
     versions = ", ".join(sorted({version for column in columns for version in column["versions"]}))
     missing = [f"`{name}`" for name in EXPERIMENTS if name not in experiments]
     left_out = f" Not run by it: {', '.join(missing)}." if missing else ""
-    return f"Made by the code {versions}. Processor times are of one core.{left_out}\n"
+    return f"Made by the code {versions}, in all {spent(columns)}. Processor times are of one core.{left_out}\n"
 
 
 def summary(experiments: dict[str, Any]) -> list[str]:

@@ -223,6 +223,8 @@ def _facts(experiments: list[dict[str, Any]]) -> Iterator[str]:
     for procedure, words in PROCEDURES.items():
         found = [e["columns"][procedure] for e in experiments if procedure in e["columns"]]
         facts[words] = spent(found) if found else "not run"
+    if len(experiments) > 1:
+        facts["Together"] = spent([column for experiment in experiments for column in _columns(experiment)])
     hours = sum(experiment["authors_hours"] or 0 for experiment in experiments)
     if hours and all(map(_whole, experiments)):
         how = experiments[0]["authors_measured"] if len(experiments) == 1 else None
