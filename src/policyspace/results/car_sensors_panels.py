@@ -11,7 +11,7 @@ from policyspace.experiments.records import Record
 from policyspace.fits.law import ChiSquare
 from policyspace.report.estimates import Rate
 from policyspace.report.plots import draw_lines, legend_below, logarithmic, spaced_ticks
-from policyspace.report.style import AMBER, BLUE, DASHED, GREEN, INK, PURPLE, RED, bare, new_figure
+from policyspace.report.style import AMBER, BLUE, DASHED, GREEN, INK, PURPLE, RED, WIDTH, bare, new_figure
 from policyspace.results.frames import difference, groups, rates, tidy
 from policyspace.results.judging import FEWEST, Part, above, verdict_of, why
 from policyspace.results.literal_settings import settings_panels
@@ -271,7 +271,7 @@ def draw_law(statistics: pl.DataFrame, critical: float) -> "Figure":
     """A plot a test and number of episodes: quantiles of λ against those of χ²; on the diagonal they have the same law."""
     sizes, tests = statistics["num_episodes"].unique().sort().to_list(), statistics["test"].unique(maintain_order=True)
     title = "Car: λ of sensors that are not owned, against its law"
-    figure = new_figure(1.3 + 1.9 * len(tests), title, width=2.6 * len(sizes) + 1)
+    figure = new_figure(1.3 + 1.9 * len(tests), title, width=max(WIDTH, 2.6 * len(sizes) + 1))
     grid = figure.subplots(len(tests), len(sizes), sharex=True, sharey=True, squeeze=False)
     line, found = np.linspace(0, 26, 50), groups(statistics, "test", "num_episodes")
     for axes, (test, n) in zip(grid.flat, product(tests, sizes), strict=True):

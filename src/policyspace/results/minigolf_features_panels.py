@@ -190,5 +190,5 @@ def draw(power: Counts, false: Counts, title: str) -> "Figure":
     for axes in grid[:, 0]:
         axes.set_ylabel("share selected")
     grid[1, len(FEATURES) // 2].set_xlabel("episodes n in each round")
-    legend_below(grid[0, 0])
+    legend_below(max(grid[0], key=lambda axes: len(axes.get_legend_handles_labels()[1])))  # some features nobody owns
     return figure
