@@ -235,6 +235,11 @@ def test_a_batch_made_of_noise_is_not_tested_and_the_round_says_so():
     outcome = outcome_with_rounds_before(space, Status(Schedule.of(space, True)), data)
     assert outcome.selected == () and all(row["p_value"] == 1 for row in outcome.tests)
     assert said in outcome.warnings[-1]
+    for told in ({"test": "batches"}, {"rule": "combinatorial"}):
+        alone = outcome_of_batch(space, Schedule.of(space, True, **told), data)
+        assert alone.selected == () and alone.tests == [] and said in alone.warnings[-1]
+    literal = outcome_of_batch(space, Schedule.of(space, True, paper_rule=True), data)
+    assert literal.tests and not literal.warnings  # the paper tests every batch
     moving = rollout(world, space, np.random.default_rng(1).normal(size=100), omega, KEY, 30)
     assert made_of_noise(moving.pairs(world.feature_names, world.action_names)) is None
     assert made_of_noise(Demonstrations(np.eye(4), np.array([0, 1, 0, 1]), tuple("abcd"), ("l", "r"))) is None

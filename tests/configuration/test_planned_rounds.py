@@ -1,10 +1,17 @@
 """Plans: rounds that a budget pays for, against the sizes worked out by hand, and what is said of them."""
 
+import gymnasium
+import numpy as np
 import pytest
 
 from policyspace import Study
+from policyspace.configuration.batch_tests import outcome_with_rounds_before
 from policyspace.configuration.plan import needed_episodes, plan_rounds
+from policyspace.configuration.schedule import Schedule
+from policyspace.configuration.status import Status
+from policyspace.data.demonstrations import Demonstrations
 from policyspace.worlds import make_world
+from policyspace.worlds.gymnasium_world import GymnasiumWorld
 
 
 @pytest.mark.parametrize(
@@ -18,7 +25,7 @@ def test_a_round_is_never_smaller_than_its_weights_need(name, columns, constant,
     assert needed_episodes(columns, constant) == needed
     for budget in (1, needed - 1, 2 * needed - 1, 2 * needed, 3 * needed + 1, 40 * needed):
         plan = plan_rounds(world, space, budget)
-        assert (plan.num_columns, plan.num_constant, plan.needed) == (columns, constant, needed)
+        assert plan.needed == needed and f"{columns} columns of weights anew, {constant} of which" in plan.why
         assert sum(plan.sizes) == budget and len(plan.sizes) == max(1, min(4, budget // needed))
         assert len(plan.sizes) == 1 or min(plan.sizes) >= needed
         assert plan.flat == (name == "gridworld")
@@ -37,3 +44,47 @@ def test_the_plan_is_said_and_kept_by_a_study(tmp_path):
     assert planned.settings["num_rounds"] == 2 and planned.ask().num_episodes == 60
     told = Study.create(tmp_path / "b.sqlite", "gridworld", budget=120, attempts=5)
     assert told.settings["num_rounds"] == 6
+
+
+class Trial(gymnasium.Env):
+    """Observations of so many numbers for so many steps, which stay the same within an episode unless they `move`."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, width=3, steps=1, move=False, spread=1.0):
+        self.steps, self.move, self.spread = steps, move, spread
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count, self.seen = 0, self._drawn()
+        return self.seen, {}
+
+    def step(self, action):
+        self.count += 1
+        self.seen = self._drawn() if self.move else self.seen
+        return self.seen, 0.0, self.count >= self.steps, False, {}
+
+    def _drawn(self):
+        return (self.spread * self.np_random.normal(size=self.observation_space.shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("steps", "move"), [(1, False), (4, True)])
+def test_a_round_of_an_unknown_agent_is_as_large_as_its_test_needs(steps, move):
+    """By the plan's own number of episodes a batch of an unknown agent gets a promise, with a third of them none."""
+    world = GymnasiumWorld.of(lambda spread=1.0: Trial(3, steps, move, spread), {"spread": (0.5, 2.0)})
+    space = world.policy_space()
+    plan = plan_rounds(world, space, 10)
+    assert "without a model" in plan.why and "expect little" in " ".join(plan.sentences)
+    rng = np.random.default_rng(4)
+
+    def batch(num_episodes):
+        episodes = np.repeat(np.arange(num_episodes), steps)
+        seen = rng.normal(size=(num_episodes * steps, 3)) if move else rng.normal(size=(num_episodes, 3))[episodes]
+        actions = (rng.random(len(seen)) < 1 / (1 + np.exp(-seen[:, 0]))).astype(int)
+        return Demonstrations(seen, actions, world.feature_names, world.action_names, episodes)
+
+    status = Status(Schedule.of(space, True))
+    assert not outcome_with_rounds_before(space, status, batch(plan.needed)).warnings
+    said = outcome_with_rounds_before(space, status, batch(plan.needed // 3)).warnings[-1]
+    assert "are too few for regressions" in said and ("rows" if move else "episodes") in said

@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Unpack, final
+from typing import NamedTuple, Unpack, final
 
 import numpy as np
 
 from policyspace.configuration.schedule import Options, Schedule
+from policyspace.inference.lean.nuisance import rows_needed, units_needed
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds.configurable import Configurable
@@ -25,14 +26,9 @@ class Plan:
     """How many rounds of how many episodes, and what that follows from."""
 
     sizes: tuple[int, ...]
-    num_columns: int  # of weights that every round estimates anew
-    num_constant: int  # of those, columns that stay the same within an episode
+    needed: int  # episodes of a round, at least
+    why: str  # so many are needed
     flat: bool  # whether the world has a flat configuration to begin with
-
-    @property
-    def needed(self) -> int:
-        """Episodes below which a round cannot tell its own weights apart."""
-        return needed_episodes(self.num_columns, self.num_constant)
 
     @property
     def sentences(self) -> list[str]:
@@ -40,17 +36,19 @@ class Plan:
         sizes, total = self.sizes, sum(self.sizes)
         listed = f"{sizes[0]}" if len(sizes) == 1 else f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]}"
         rounds = "one round" if len(sizes) == 1 else f"{len(sizes)} rounds"
-        why = (
-            f"every round estimates {self.num_columns} columns of weights anew, {self.num_constant} of which stay the same "
-            f"within an episode; with fewer than {self.needed} episodes it could not tell them apart"
-        )
         most = "" if len(sizes) < MOST_ROUNDS else f", and more than {MOST_ROUNDS} rounds have not found more"
         first = (
             "The first round is best at the flat configuration, which shows every feature at least sometimes."
             if self.flat
             else "The world has no flat configuration: the first round is where the agent is."
         )
-        return [f"Plan for {total} episodes: {rounds} of {listed}.", f"Why: {why}{most}.", first]
+        return [f"Plan for {total} episodes: {rounds} of {listed}.", f"Why: {self.why}{most}.", *self._too_small, first]
+
+    @property
+    def _too_small(self) -> list[str]:
+        """A sentence where even one round is too small."""
+        total = sum(self.sizes)
+        return [f"{total} are fewer than {self.needed}: expect little."] if total < self.needed else []
 
 
 def needed_episodes(num_columns: int, num_constant: int) -> int:
@@ -59,14 +57,14 @@ def needed_episodes(num_columns: int, num_constant: int) -> int:
 
 
 def plan_rounds(world: Configurable, space: PolicySpace, budget: int) -> Plan:
-    """The rounds of a joint design in a world: no round smaller than its weights need, one if the budget is small."""
-    columns, constant = _columns(world, space)
-    count = max(1, min(MOST_ROUNDS, budget // needed_episodes(columns, constant)))
+    """The rounds of a joint design in a world: no round smaller than its test needs, one if the budget is small."""
+    needed, why = _needed(space, _looked(world, space))
+    count = max(1, min(MOST_ROUNDS, budget // needed))
     schedule = Schedule(("unit",), True, num_attempts=count - 1, budget=budget)
     sizes: list[int] = []
     while len(sizes) < count:
         sizes.append(schedule.episodes(len(sizes), sum(sizes)))
-    return Plan(tuple(sizes), columns, constant, world.flat_configuration() is not None)
+    return Plan(tuple(sizes), needed, why, world.flat_configuration() is not None)
 
 
 def schedule_for(world: Configurable, space: PolicySpace, joint: bool, **options: Unpack[Options]) -> Schedule:
@@ -78,14 +76,40 @@ def schedule_for(world: Configurable, space: PolicySpace, joint: bool, **options
     return Schedule.of(space, joint, **options)
 
 
-def _columns(world: Configurable, space: PolicySpace) -> tuple[int, int]:
-    """How many columns of weights a row of actions has, and how many of them stay the same within an episode.
+class Look(NamedTuple):
+    """What a few simulated episodes show of a world."""
 
-    A few episodes of an agent that does nothing but chance tell which; the constant is one of them.
-    """
+    still: np.ndarray  # which features stay the same within an episode [q]
+    length: float  # steps of an episode
+
+
+def _looked(world: Configurable, space: PolicySpace) -> Look:
+    """By an agent that does nothing but chance."""
     able = space.acting(space.fixed)
     seen = world.simulate(able, space.fixed, world.check_configuration({}), jax.random.key(0), 8)
-    features, mask = np.asarray(seen.features), np.asarray(seen.mask)[..., None]
-    still = (~mask | (features == features[:, :1])).all(axis=(0, 1))
+    features, mask = np.asarray(seen.features), np.asarray(seen.mask)
+    still = (~mask[..., None] | (features == features[:, :1])).all(axis=(0, 1))
+    return Look(still, float(mask.sum(axis=1).mean()))
+
+
+def _needed(space: PolicySpace, seen: Look) -> tuple[int, str]:
+    """Episodes that a round needs for its own test, and why."""
     constant = int(bool(getattr(space, "intercept", False)))  # networks have biases instead
-    return len(still) + constant, int(still.sum()) + constant
+    width, still = len(seen.still), int(seen.still.sum())
+    needed = needed_episodes(width + constant, still + constant)
+    why = (
+        f"every round estimates {width + constant} columns of weights anew, {still + constant} of which stay the same "
+        f"within an episode; with fewer than {needed} episodes it could not tell them apart"
+    )
+    if not space.guess:
+        return needed, why
+    flexible = math.ceil(rows_needed(width) / seen.length)
+    # Where nothing moves an episode says no more than one row, and curves get finer with every one.
+    while still == width and (more := units_needed(width, width, round(flexible * seen.length))) > flexible:
+        flexible = more
+    if flexible <= needed:
+        return needed, why
+    return flexible, (
+        f"every round is tested without a model, by regressions on {width} features and their products; they need "
+        f"{flexible} episodes, of {seen.length:.0f} steps each in a look at 8 of them"
+    )

@@ -38,14 +38,31 @@ def richest_family(rows: Rows, seed: int) -> Choice:
     width = int((~rows.constant).sum())
     if width < 2 or any(block.name == "pairs" for block in family):
         return Choice(name, Basis(family), None)
-    needed = 1 + width * (width + 3) // 2
-    why = (
-        f"{rows.num} rows are too few for regressions with products of all {width} inputs, which need "
-        f"{ROWS_A_COLUMN * needed}"
-        if needed <= WIDEST
-        else f"{width} inputs are too many for regressions with products of all of them, {_most_inputs()} at most"
-    )
+    if 1 + width * (width + 3) // 2 > WIDEST:
+        why = f"{width} inputs are too many for regressions with products of all of them, {_most_inputs()} at most"
+    elif rows.num < rows_needed(width):
+        why = (
+            f"{rows.num} rows are too few for regressions with products of all {width} inputs, which need "
+            f"{rows_needed(width)}"
+        )
+    else:
+        num_units, curved = _num_units(rows), int((~rows.constant & ~rows.two_valued).sum())
+        what = "episodes" if rows.subject is None else "subjects"
+        why = (
+            f"{num_units} {what} are too few for regressions with curves and products of {width} inputs that stay the same "
+            f"within one, which need {units_needed(curved, width, rows.num)}"
+        )
     return Choice(name, Basis(family), f"{why}; simpler ones may take what they miss for use")
+
+
+def rows_needed(num_inputs: int) -> int:
+    """Rows below which nothing is promised: those that products of all inputs take."""
+    return ROWS_A_COLUMN * (1 + num_inputs * (num_inputs + 3) // 2)
+
+
+def units_needed(num_curved: int, num_still: int, num_rows: int) -> int:
+    """Episodes (or subjects) below which inputs that stay the same within one, some of them curved, have no products."""
+    return ROWS_A_COLUMN * (num_curved * (2 + _knots(num_rows)) + num_still * (num_still + 1) // 2)
 
 
 def families_of(rows: Rows, seed: int) -> dict[str, tuple[Block, ...]]:
@@ -90,8 +107,12 @@ def _without_curves(rows: Rows) -> np.ndarray:
     same = unit[1:] == unit[:-1]
     still = ~((rows.inputs[1:] != rows.inputs[:-1]) & same[:, None]).any(axis=0) & ~rows.constant
     num_curved, num_still = int((still & ~rows.two_valued).sum()), int(still.sum())
-    columns = num_curved * (2 + _knots(rows.num)) + num_still * (num_still + 1) // 2
-    return still & (ROWS_A_COLUMN * columns > int(unit[-1]) + 1)
+    return still & (units_needed(num_curved, num_still, rows.num) > _num_units(rows))
+
+
+def _num_units(rows: Rows) -> int:
+    """Episodes, or subjects where there are any."""
+    return int((rows.episode if rows.subject is None else rows.subject)[-1]) + 1
 
 
 def _knots(num_rows: int) -> int:
