@@ -63,6 +63,16 @@ def test_a_study_of_an_environment(run):
     assert run("study", "status", "s.sqlite", "--plot", "rounds.png")[0] == 0
 
 
+def test_the_plan_is_said_before_there_is_a_study(run):
+    code, plan = run("study", "plan", *POLE, *NAMES, "--budget", 60)
+    assert code == 0 and plan.startswith("Plan for 60 episodes: ") and "Why: " in plan
+    assert not list(Path().glob("*.sqlite"))
+    code, said = run("study", "create", "s.sqlite", *POLE, *NAMES, "--budget", 60)
+    assert code == 0 and plan in said
+    code, plan = run("study", "plan", "--world", "gridworld", "--budget", 120)
+    assert code == 0 and plan.startswith("Plan for 120 episodes: 2 rounds of 60 and 60.")
+
+
 def test_configure_an_environment_in_one_command(run):
     code, said = run("configure", *POLE, *NAMES, *QUICK, "--agent", "my_agent:balance", "--out", "rounds")
     assert (
@@ -96,6 +106,15 @@ def test_a_trained_model_acts(run):
         (["study", "create", "s.sqlite", *POLE, "--parameter", "length=1:2"], "names 'length' twice"),
         (["study", "create", "s.sqlite", *POLE, "--by", "length=options"], "'length' changes nothing"),
         (["study", "create", "s.sqlite", *POLE, "--design", "paper"], "the design 'paper' weights trajectories"),
+        (["study", "plan", "--budget", "60"], "name it with --world, or an environment with --env"),
+        (["study", "plan", "--world", "gridworld", *POLE, "--budget", "60"], "a study is about one world"),
+        (
+            ["study", "plan", "--world", "gridworld", "--names", "a", "--budget", "60"],
+            "--names belongs to an environment",
+        ),
+        (["study", "plan", "--world", "gridwrld", "--budget", "60"], "did you mean 'gridworld'"),
+        (["study", "plan", "--env", "CartPole-v1", "--budget", "60"], "needs a parameter"),
+        (["study", "plan", *POLE], "Missing option '--budget'"),
         (["configure", "gridworld", *POLE, "--agent", "a:b"], "one world is configured"),
         (["configure", "gridworld", "--agent", "a:b"], "act in an environment, found a world"),
         (["configure", *POLE, "--controls", "all", "--agent", "a:b"], "are of simulated agents, found --env"),

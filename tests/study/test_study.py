@@ -265,7 +265,7 @@ def bad_demonstrations():
         (other(metadata={"world": "minigolf"}), "from the world 'minigolf'"),
         (other(metadata={"configuration": {"rows": 1}}), "did you mean 'row'"),
         (other(metadata={"configuration": [1, 2]}), "table of names"),
-        ("demos.parquet", "found a str"),
+        ("demos.parquet", "there is no such file"),
     ]
 
 

@@ -69,8 +69,7 @@ def create(
     from policyspace.worlds.configuration_parameters import parse_configuration
 
     check_targets(out=study)
-    if (agenda.world is None) == (environment.env is None):
-        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
+    _check_one_world(agenda.world, environment)
     groups, more, fixed = read_groups(agenda.groups)
     if fixed:
         raise InputError(f"{agenda.groups}: a study tests weights against zero, found [fixed]: leave it out.")
@@ -99,16 +98,19 @@ def create(
 @app.command()
 @running
 def plan(
-    world: Annotated[
-        str,
-        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
-    ],
     budget: Annotated[int, typer.Option("--budget", help="Episodes of all rounds together.", metavar="N", min=1)],
+    environment: EnvironmentOptions,
+    world: Annotated[
+        Text,
+        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
+    ] = None,
 ) -> None:
     """Say how many rounds a budget pays for, how large they are, where the first one is, and why."""
-    from policyspace.study.settings import load_world
+    from policyspace.study.settings import world_of
 
-    place = load_world(world)
+    _check_one_world(world, environment)
+    with waiting("planning"):
+        place = world_of(environment.world() or world)
     show_plan(new_console(), place, place.policy_space(), budget)
 
 
@@ -179,22 +181,19 @@ def tell(
     world: OwnWorld = None,
 ) -> None:
     """Test what was observed, and keep it in the study: all of it, or nothing at all."""
-    from policyspace.data.readers import read
     from policyspace.study import Study
     from policyspace.worlds.configuration_parameters import parse_configuration
 
     opened = Study.open(study, world)
-    actions = log.action_columns
-    data = read(
-        log.file,
-        actions=actions,
-        features=split(log.features) or (None if actions is None else list(opened.world.feature_names)),
-        episodes=log.episodes,
-        weights=log.weights,
-        discrete=opened.world.action_bounds is None,
-    )
     with waiting("testing"):
-        result = opened.tell(data, None if configuration is None else parse_configuration(configuration))
+        result = opened.tell(
+            log.file,
+            None if configuration is None else parse_configuration(configuration),
+            actions=log.action_columns,
+            features=split(log.features) or None,
+            episodes=log.episodes,
+            weights=log.weights,
+        )
     _show_told(study, opened, result)
 
 
@@ -241,6 +240,11 @@ def status(
                 save(draw_rounds(story), rounds)
     write_report(opened, report)
     deliver(lambda: _json(now.to_dict()), json, lambda: _show_status(now), plot, rounds, report)
+
+
+def _check_one_world(world: str | None, environment: EnvironmentOptions) -> None:
+    if (world is None) == (environment.env is None):
+        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
 
 
 def _show_told(study: Path, opened: "Study", result: "Round | None") -> None:

@@ -1,13 +1,19 @@
-"""What is reported to a study: demonstrations or trajectories, checked against its world, as arrays and back."""
+"""What is reported to a study: any data that `identify` reads, checked against its world, as arrays and back."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from policyspace.configuration.testable import Batch
+from policyspace.data.connectors.flattening import OBSERVATION
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.sources import demonstrations_of
+from policyspace.data.vocabulary import is_names
 from policyspace.errors import InputError, nearest
 from policyspace.policies.jax_setup import jax
 from policyspace.study.study_file import Arrays
@@ -16,15 +22,40 @@ from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
 
 
+def batch_of(world: Configurable, data: Any, **said: Any) -> tuple[Batch, list[str]]:
+    """Whatever a user calls data as a batch under the world's names, and sentences about it that a reader must be told.
+
+    What is `said` of the columns (actions, features, episodes, weights) are the words of `identify`.
+    """
+    if isinstance(data, Trajectories):
+        for word, value in said.items():
+            if value is not None:
+                raise InputError(f"trajectories hold their {word}, found {word}= too: leave it out.")
+        return data, []
+    found = demonstrations_of(data, **said) if isinstance(data, Demonstrations) else _read(world, data, **said)
+    if found.whole is not None:
+        raise InputError(
+            f"a study keeps every row, found a log of {found.num_logged} rows that is read in passes: tell it fewer rows."
+        )
+    told = [found.metadata.get(word) for word in ("warnings", "cautions")]  # of reading the data, of recording them
+    notes = [str(note) for listed in told if isinstance(listed, list | tuple) for note in listed]
+    if not _is_unnamed_observation(world, found.names):
+        return found, notes
+    names = tuple(world.feature_names)
+    listed = ", ".join(names if len(names) <= 8 else (*names[:3], "…", names[-1]))
+    notes.append(
+        f"the numbers of an observation have no names in the data: they are taken for {listed}, in this order."
+    )
+    return replace(found, names=names, recorded={}), notes  # which might be called as a feature is
+
+
 def to_arrays(world: Configurable, batch: Batch) -> Arrays:
     """The arrays that a study keeps: features and action codes in the world's own order, states and rewards if known."""
-    if isinstance(batch, Trajectories) and not isinstance(world, ConfMDP):
-        batch = batch.pairs(world.feature_names, world.action_names)  # nothing reads the states of an environment
-    if isinstance(batch, Demonstrations):
-        return _from_demonstrations(world, batch)
     if isinstance(batch, Trajectories) and isinstance(world, ConfMDP):
         return _from_trajectories(world, batch)
-    raise InputError(f"a study takes demonstrations or trajectories, found a {type(batch).__name__}: convert it.")
+    if isinstance(batch, Trajectories):  # nothing reads the states of an environment
+        batch = batch.pairs(world.feature_names, world.action_names)
+    return _from_demonstrations(world, batch)
 
 
 def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -59,6 +90,41 @@ def to_trajectories(world: Configurable, arrays: Arrays, configuration: dict[str
     leaves = [arrays[f"state_{i}"] for i in range(sum(name.startswith("state_") for name in arrays))]
     states = jax.tree.unflatten(jax.tree.structure(_example(world)), leaves)
     return Trajectories(states, arrays["features"], arrays["actions"], arrays["rewards"], arrays["mask"], configuration)
+
+
+def _read(world: Configurable, data: Any, actions: Any, features: Any, **columns: Any) -> Demonstrations:
+    """By the one way in that `identify` has; where the actions are named and no features, they are the world's."""
+    columns["discrete"] = world.action_bounds is None
+    if actions is None or features is not None:
+        return demonstrations_of(data, actions, features, **columns)
+    try:
+        found = demonstrations_of(data, actions, list(world.feature_names), **columns)
+    except InputError:
+        with suppress(InputError):  # what was wrong first is said
+            found = demonstrations_of(data, actions, **columns)
+            if _is_unnamed_observation(world, found.names):
+                return found
+        raise
+    if found.discrete or is_names(actions) or len(found.action_names) != len(world.action_names):
+        return found
+    return replace(found, action_names=tuple(world.action_names))  # an array of actions has no names of its own
+
+
+def _is_unnamed_observation(world: Configurable, names: Sequence[str]) -> bool:
+    """Are these all numbers of one observation, in order, that have other names in the study of an environment?
+
+    Observations of our own worlds are their states, which are not their features.
+    """
+    size = len(world.feature_names)
+    if isinstance(world, ConfMDP) or len(names) != size or set(names) == set(world.feature_names):
+        return False
+    last = re.fullmatch(rf"{OBSERVATION}\[(\d+(?:,\d+)*)\]", names[-1])
+    if last is None:
+        return list(names) == [OBSERVATION]
+    shape = tuple(int(place) + 1 for place in last[1].split(","))
+    if math.prod(shape) != size:
+        return False
+    return list(names) == [f"{OBSERVATION}[{','.join(map(str, place))}]" for place in np.ndindex(shape)]
 
 
 def _from_demonstrations(world: Configurable, batch: Demonstrations) -> Arrays:

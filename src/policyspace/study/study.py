@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -220,21 +220,36 @@ class Study(Rounds):
         assert request is not None  # for the study is not finished
         return Request.from_dict(self._store.keep_request(number, request.to_dict()))
 
-    def tell(self, batch: "Batch", configuration: Mapping[str, Any] | None = None) -> Round:
-        """Test a batch of demonstrations or trajectories, and keep it: one transaction.
+    @one_vocabulary
+    def tell(
+        self,
+        data: Any,
+        configuration: Mapping[str, Any] | None = None,
+        actions: Any = None,
+        features: Sequence[str] | None = None,
+        episodes: Any = None,
+        weights: Any = None,
+    ) -> Round:
+        """Test what was observed, and keep it: one transaction.
 
-        The configuration is the one given, else the one that the data carry, else the one asked for last.
+        `data` is whatever `identify` reads (demonstrations, a file, a folder or a pattern, a table, arrays, what a tool
+        keeps), where the other words say which columns are what; or trajectories. Numbers of an observation without
+        names, `observation[0]`, …, are those of the study's environment if they are as many, and the round's warnings say
+        so. The configuration is the one given, else the one that the data carry, else the one asked for last.
         """
-        from policyspace.study.data import configuration_of, to_arrays, to_demonstrations
+        from policyspace.study.data import batch_of, configuration_of, to_arrays, to_demonstrations
 
         status = self.status()
         loop = self._loop(status)
+        said = {"actions": actions, "features": features, "episodes": episodes, "weights": weights}
+        batch, notes = batch_of(self.world, data, **said)
         arrays = to_arrays(self.world, batch)
         if (before := self._store.round_with(arrays)) is not None:
             raise InputError(f"these very data were reported before, in round {before + 1}: tell new ones.")
         asked = status.request.configuration if status.request else self.settings["initial"]
         omega = self.world.check_configuration(configuration_of(batch, configuration, asked))
         result = loop.tell(to_demonstrations(self.world, arrays), omega)
+        result = replace(result, warnings=[*notes, *result.warnings])
         told_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._store.tell(result.number, told_at, result.to_dict(), _truth(batch), arrays)
         return result

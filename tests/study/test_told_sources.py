@@ -1,0 +1,242 @@
+"""What `identify` reads a study is told too: every source leaves the same round as the plain demonstrations do."""
+
+import warnings
+
+import gymnasium
+import h5py
+import minari
+import numpy as np
+import polars
+import pytest
+from stable_baselines3.common.buffers import RolloutBuffer
+from typer.testing import CliRunner
+
+from policyspace import Demonstrations, InputError, Study, write
+from policyspace.cli.study import app
+from policyspace.data.sources import logged
+from policyspace.study.data import batch_of
+from policyspace.worlds.gymnasium_world import Facts, GymnasiumWorld
+from tests.some_episodes import some_episodes
+
+NAMES = ("position", "velocity", "angle", "angular_velocity")
+UNNAMED = tuple(f"observation[{i}]" for i in range(4))
+COLUMNS = {"actions": "move", "episodes": "run"}
+NOTE = (
+    "the numbers of an observation have no names in the data: they are taken for position, velocity, angle, "
+    "angular_velocity, in this order."
+)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """Episodes of an agent that looks at the pole, one list a kind of array; and the store with a dataset of them."""
+    home, rng = tmp_path_factory.mktemp("seen"), np.random.default_rng(0)
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="ignore"):  # Minari misses an author
+        patch.setenv("MINARI_DATASETS_PATH", str(home / "minari"))
+        env, episodes = minari.DataCollector(gymnasium.make("CartPole-v1")), []
+        for seed in range(12):
+            rows, actions, (row, _), ended = [], [], env.reset(seed=seed), False
+            while not ended:
+                rows.append(row)
+                actions.append(int(rng.random() < 1 / (1 + np.exp(-10 * row[2] - 2 * row[3]))))
+                row, _, terminated, truncated, _ = env.step(actions[-1])
+                ended = terminated or truncated
+            episodes.append((np.array([*rows, row]), np.array(actions)))
+        env.create_dataset("pole/seen-v0")
+    return Seen(home, episodes)
+
+
+class Seen:
+    """The same episodes as each tool keeps them: data, and what must be said of their columns."""
+
+    def __init__(self, home, episodes):
+        self.home, self.episodes = home, episodes
+        self.rows = np.concatenate([rows[:-1] for rows, _ in episodes])
+        self.actions = np.concatenate([actions for _, actions in episodes])
+        sizes = [len(actions) for _, actions in episodes]
+        self.numbers = np.repeat(np.arange(len(sizes)), sizes)
+        self.ends = np.append(np.diff(self.numbers) > 0, True)
+
+    def demonstrations(self, names=NAMES):
+        return Demonstrations(self.rows.astype(float), self.actions, names, ("0", "1"), self.numbers)
+
+    def frame(self, names=NAMES):
+        columns = dict(zip(names, self.rows.T.astype(float), strict=True)) | {"move": self.actions, "run": self.numbers}
+        return polars.DataFrame(columns).with_columns(weather=polars.lit("fair"))
+
+    def parts(self, home):
+        for i in range(3):
+            self.frame().filter(polars.col("run") // 4 == i).write_parquet(home / f"part-{i}.parquet")
+        return home
+
+    def d4rl(self, path):
+        with h5py.File(path, "w") as file:
+            file["observations"], file["actions"] = self.rows, self.actions.astype(np.float32)[:, None]
+            file["terminals"], file["timeouts"] = self.ends, np.zeros_like(self.ends)
+        return path
+
+    def buffer(self):
+        import torch
+
+        env = gymnasium.make("CartPole-v1")
+        buffer = RolloutBuffer(len(self.rows), env.observation_space, env.action_space, "cpu")
+        starts = np.roll(self.ends, 1)
+        for row, action, start in zip(self.rows, self.actions, starts, strict=True):
+            buffer.add(row[None], np.array([[action]]), np.zeros(1), np.array([start]), torch.zeros(1), torch.zeros(1))
+        return buffer
+
+    def csv(self, path):
+        self.frame().write_csv(path)
+        return path
+
+    def written(self, path):
+        write(self.demonstrations(UNNAMED), path)
+        return path
+
+
+FILES = {  # a source, what is said of its columns, and whether its observations have names
+    "csv": (lambda seen, home: seen.csv(home / "log.csv"), COLUMNS, True),
+    "folder": (lambda seen, home: seen.parts(home), COLUMNS, True),
+    "pattern": (lambda seen, home: f"{seen.parts(home)}/part-*.parquet", COLUMNS, True),
+    "written": (lambda seen, home: seen.written(home / "log.npz"), {}, False),
+    "d4rl": (lambda seen, home: seen.d4rl(home / "pole.hdf5"), {}, False),
+    "d4rl, action named": (lambda seen, home: seen.d4rl(home / "pole.hdf5"), {"actions": "action"}, False),
+    "minari folder": (lambda seen, home: seen.home / "minari" / "pole" / "seen-v0", {}, False),
+    "minari id": (lambda seen, home: "pole/seen-v0", {}, False),
+}
+OBJECTS = {
+    "unnamed demonstrations": (lambda seen, home: seen.demonstrations(UNNAMED), {}, False),
+    "dict": (lambda seen, home: {"obs": seen.rows, "actions": seen.actions, "terminals": seen.ends}, {}, False),
+    "dict of columns": (lambda seen, home: seen.frame().to_dict(as_series=False), COLUMNS, True),
+    "polars": (lambda seen, home: seen.frame(), COLUMNS, True),
+    "pandas": (lambda seen, home: seen.frame().to_pandas(), COLUMNS, True),
+    "unnamed columns": (lambda seen, home: seen.frame(UNNAMED).drop("weather"), COLUMNS, False),
+    "list of episodes": (lambda seen, home: seen.episodes, {}, False),
+    "sb3 buffer": (lambda seen, home: seen.buffer(), {}, False),
+}
+
+
+def make_study(path):
+    world = GymnasiumWorld.of("CartPole-v1", {"length": (0.3, 1.0)}, NAMES)
+    return Study.create(path, world, design="space-filling", attempts=1, episodes=12)
+
+
+@pytest.fixture(scope="module")
+def expected(seen):
+    """The round that plain demonstrations leave."""
+    found = make_study(seen.home / "plain.sqlite").tell(seen.demonstrations())
+    assert set(found.newly_selected) == {"angle", "angular_velocity"}
+    return found.to_dict()
+
+
+def check(found, expected, named):
+    notes = [] if named else [NOTE]
+    assert found.to_dict() == expected | {"warnings": [*notes, *expected["warnings"]]}
+
+
+@pytest.mark.parametrize("source", [*FILES, *OBJECTS])
+def test_every_source_leaves_the_same_round(source, seen, expected, tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(seen.home / "minari"))
+    make, said, named = (FILES | OBJECTS)[source]
+    (tmp_path / "data").mkdir()
+    study = make_study(tmp_path / "s.sqlite")
+    check(study.tell(make(seen, tmp_path / "data"), **said), expected, named)
+    check(Study.open(tmp_path / "s.sqlite").rounds()[0], expected, named)
+    with pytest.raises(InputError, match="these very data were reported before"):
+        study.tell(seen.demonstrations())
+
+
+@pytest.mark.parametrize("source", FILES)
+def test_the_command_takes_them_too(source, seen, expected, tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(seen.home / "minari"))
+    make, said, named = FILES[source]
+    (tmp_path / "data").mkdir()
+    make_study(tmp_path / "s.sqlite")
+    options = [text for word, column in said.items() for text in (f"--{word}", column)]
+    arguments = ["tell", str(tmp_path / "s.sqlite"), str(make(seen, tmp_path / "data")), *options]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert ("Warning: the numbers of an observation have no names" in " ".join(done.output.split())) is not named
+    check(Study.open(tmp_path / "s.sqlite").rounds()[0], expected, named)
+
+
+def test_arrays_take_the_names_of_the_study(seen, expected, tmp_path):
+    study = make_study(tmp_path / "s.sqlite")
+    check(study.tell(seen.rows, actions=seen.actions, episodes=seen.numbers), expected, named=True)
+    world = GymnasiumWorld(Facts("arm", (), {}, ("a", "b"), ("action[0]", "action[1]"), (-1.0, 1.0)))
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    said = {"actions": rows[::-1], "features": None, "episodes": np.arange(20), "weights": None}
+    batch, notes = batch_of(world, rows, **said)
+    assert (batch.names, batch.action_names, notes) == (("a", "b"), ("action[0]", "action[1]"), [])
+
+
+@pytest.mark.parametrize(
+    ("feature_names", "found", "taken"),
+    [
+        (("a",), ("observation",), True),
+        (("a", "b", "c", "d"), ("observation[0,0]", "observation[0,1]", "observation[1,0]", "observation[1,1]"), True),
+        (("a", "b"), ("observation[1]", "observation[0]"), False),
+        (("a", "b"), ("observation[0]", "observation[9999999999]"), False),
+        (("a", "b"), ("observation[0]", "speed"), False),
+        (("a", "b"), ("x0", "x1"), False),
+        (("a", "b", "c"), ("observation[0]", "observation[1]"), False),
+        (("observation[1]", "observation[0]"), ("observation[0]", "observation[1]"), False),  # by name, as ever
+    ],
+)
+def test_only_the_numbers_of_one_observation_in_order_are_taken(feature_names, found, taken):
+    world = GymnasiumWorld(Facts("place", (), {}, feature_names, ("0", "1"), None))
+    rows = np.random.default_rng(0).normal(size=(20, len(found)))
+    data = Demonstrations(rows, np.arange(20) % 2, found, ("0", "1"), np.arange(20), recorded={"reward": np.zeros(20)})
+    batch, notes = batch_of(world, data)
+    assert batch.names == (feature_names if taken else found)
+    assert len(notes) == taken
+
+
+def test_what_a_reader_must_be_told_is_in_the_round(seen, tmp_path):
+    data = seen.demonstrations()
+    careful = Demonstrations(
+        data.features, data.actions, data.names, data.action_names, data.episodes, metadata={"cautions": ["take care."]}
+    )
+    assert make_study(tmp_path / "s.sqlite").tell(careful).warnings[0] == "take care."
+
+
+def test_what_cannot_be_told_is_a_sentence_and_leaves_nothing(seen, tmp_path, monkeypatch):
+    study = make_study(tmp_path / "s.sqlite")
+    for data, said, sentence in [
+        (3, {}, "the actions are missing"),
+        (seen.frame(), {}, "the actions are missing"),
+        (seen.frame(), {"actions": "mov", "episodes": "run"}, "did you mean 'move'"),
+        (seen.frame(), {"actions": "move"}, "found demonstrations without them: name the episode column"),
+        (seen.frame(("a", "b", "c", "d")), COLUMNS, "no column 'position'"),
+        (seen.frame(UNNAMED[::-1]), COLUMNS, "no column 'position'"),
+        (seen.demonstrations(("a", "b", "c", "d")), {}, "lack the feature 'position' of the world 'CartPole-v1'"),
+        (seen.demonstrations(), {"actions": "move"}, "have said what their actions are"),
+        ({"obs": seen.rows[:, :3], "actions": seen.actions, "dones": seen.ends}, {}, "lack the feature 'position'"),
+        (seen.home / "nowhere", {}, "there is no such file"),
+        (f"{seen.home}/*.parquet", {}, "no file matches this pattern"),
+        (seen.demonstrations(), {"action": "move"}, "have said what their actions are"),
+        (seen.demonstrations(), {"episods": "run"}, "tell has no argument 'episods': did you mean 'episodes'"),
+    ]:
+        with pytest.raises(InputError, match=sentence):
+            study.tell(data, **said)
+    monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1000")
+    with pytest.raises(InputError, match="this needs all rows in memory"):
+        study.tell(seen.parts(tmp_path), **COLUMNS)
+    with pytest.raises(InputError, match=f"keeps every row, found a log of {len(seen.rows)} rows"):
+        study.tell(logged(tmp_path, features=list(NAMES), **COLUMNS))
+    assert study.rounds() == []
+
+
+def test_observations_of_our_worlds_are_not_their_features(tmp_path):
+    """They are states: as many numbers by chance would be other ones."""
+    study = Study.create(tmp_path / "s.sqlite", "minigolf", design="none", attempts=1)
+    world, names = study.world, study.world.feature_names
+    rows = np.random.default_rng(0).normal(size=(40, len(names)))
+    with pytest.raises(InputError, match=f"lack the feature '{names[0]}' of the world 'minigolf'"):
+        study.tell({"obs": rows, "actions": np.abs(rows[:, :1]), "episodes": np.arange(40) // 4})
+    from policyspace.policies.jax_setup import jax
+
+    space = world.policy_space()
+    seen = some_episodes(world, space, space.fixed, world.default_configuration(), jax.random.key(0), 4)
+    with pytest.raises(InputError, match="trajectories hold their actions, found actions= too: leave it out"):
+        study.tell(seen, actions="move")
