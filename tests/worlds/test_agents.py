@@ -9,7 +9,7 @@ import pytest
 from policyspace.errors import InputError
 from policyspace.policies.jax_setup import jax, jnp
 from policyspace.policies.network import BoltzmannNetwork
-from policyspace.worlds import exact_gridworld, make_world
+from policyspace.worlds import best_known, exact_gridworld, make_world
 from policyspace.worlds.agents import learn, plateau, reached, support_of
 from policyspace.worlds.best_known import returns_of
 from policyspace.worlds.saved_agents import load_agent, save_agent
@@ -248,7 +248,7 @@ TABLE |= {11.5: (-0.37, -4.26), 15: (-0.59, -4.47)}
 @pytest.mark.parametrize("putter_length", [length for length in TABLE if length > 2])
 @pytest.mark.parametrize("agent", ["A1", "A2"])
 def test_golfers_from_scratch_have_the_returns_of_the_table(putter_length, agent):
-    """Both agents, from random weights with the usual settings, against an optimisation of the same dynamics."""
+    """Both agents, from scratch with the usual settings, against an optimisation of the same dynamics."""
     controls = None if agent == "A1" else ["x", "sqrt_x"]
     learned = learn(GOLF, GOLF_SPACE, controls, {"putter_length": putter_length}, 1)
     mean, error = golf_return(learned, putter_length)
@@ -258,7 +258,7 @@ def test_golfers_from_scratch_have_the_returns_of_the_table(putter_length, agent
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["A1", "A2"])
 def test_golfers_with_the_shortest_putter_go_on_from_a_longer_one(agent):
-    """At ω = 2 the good strokes are far from small random weights: learning goes on from the agent of ω = 3.
+    """At ω = 2 learning from scratch stops at −2.1 (A₁): learning goes on from the agent of ω = 3.
 
     That agent hits 3/2 times as hard, which gives the ball the speed that it had.
     """
@@ -312,6 +312,23 @@ def test_the_distance_from_the_best_known_policy_is_that_of_exact_returns():
     assert found.distance > 1 and found.to_dict()["distance"] == found.best_known - found.agent
     well = learn(WORLD, SPACE, configuration=omega, key=9)
     assert returns_of(well, WORLD, jax.random.key(5)).distance < 0.5
+
+
+def test_drivers_are_compared_with_those_who_learned_longer(monkeypatch):
+    """By default a driver learns for 100 steps; its rivals for 600."""
+    world, asked = make_world("car"), []
+
+    def told(*given, **options):
+        asked.append(options)
+        return learn(*given, num_steps=2)
+
+    monkeypatch.setattr(best_known, "learn", told)
+    driver = learn(world, key=0, num_steps=2)
+    assert returns_of(driver, world, jax.random.key(5)).distance >= 0
+    assert asked == [{"num_steps": 600}] * best_known.NUM_OTHERS
+    asked.clear()
+    returns_of(learn(WORLD, SPACE, key=1, **SHORT), WORLD, jax.random.key(5))
+    assert asked == [{}] * best_known.NUM_OTHERS
 
 
 def test_a_golfer_with_a_short_putter_has_something_to_learn_from():

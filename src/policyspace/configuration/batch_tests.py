@@ -186,5 +186,7 @@ def _test_of(space: PolicySpace, data: Demonstrations) -> TestName:
     """
     if not space.guess:
         return "universal" if space.many_peaks else "wilks"
-    unwavering = data.discrete and likelihood_of(space, data).full.separated
-    return "auto" if unwavering else "lean"
+    if not data.discrete:
+        return "lean"
+    likelihood = likelihood_of(space, data)
+    return "auto" if likelihood.full.separated and likelihood.identifiable else "lean"

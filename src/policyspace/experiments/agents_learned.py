@@ -21,8 +21,6 @@ RUNS = 20
 NUM_EPISODES = 1000
 LEARNED = 0.9
 """An agent has failed to learn when fewer than this share of its episodes reach their end."""
-RIVALS = {"car": {"num_steps": 600}}
-"""How those learn that agents are compared with, where agents do not learn to the end by default."""
 WORLDS = {
     "gridworld": "discrete grid world",
     "continuous-gridworld": "continuous grid world",
@@ -50,7 +48,7 @@ def run(setting: dict[str, Any]) -> dict[str, Any]:
     controls = world.true_controls if name == "car" else world.random_controls(owned)
     initial = world.default_configuration() if name == "car" else world.random_configuration(start)
     agent = _agent(setting["procedure"], world, space, tuple(sorted(controls)), initial, learning)
-    found = returns_of(agent, world, measuring, **RIVALS.get(name, {}))
+    found = returns_of(agent, world, measuring)
     episodes = agent.act(world, world.check_configuration(agent.configuration), acting, setting["num_episodes"])
     return found.to_dict() | {"reached": round(float(reached(name, episodes).mean()), 4)}
 

@@ -1,15 +1,17 @@
 """Any Gymnasium environment as a world that can be configured: no densities, only episodes."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self, final
 
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
-from gymnasium.spaces import Box, Dict, Discrete, flatten
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple, flatten
 
+from policyspace.data.columns import MAX_LEVELS
 from policyspace.data.connectors.flattening import OBSERVATION, each_array
 from policyspace.data.connectors.flattening import flatten as columns_of
 from policyspace.errors import InputError, nearest
@@ -18,7 +20,7 @@ from policyspace.worlds.configurable import Array, Configurable, Configuration, 
 from policyspace.worlds.configuration_parameters import ConfigurationParameter
 from policyspace.worlds.episode_player import acting, play
 from policyspace.worlds.own_code import imported_module
-from policyspace.worlds.reaching import Make, followers, found_ways, made, own_value
+from policyspace.worlds.reaching import Make, complete, followers, found_ways, made, own_value
 from policyspace.worlds.trajectories import Trajectories
 
 Environment = str | Make
@@ -45,6 +47,12 @@ class RegisteredEnvironment:
         found = gymnasium.registry[self.id].entry_point
         creator: Callable[..., Any] = found if callable(found) else load_env_creator(found)
         return creator
+
+    @property
+    def keywords(self) -> Mapping[str, Any]:
+        """What the id gives to its class."""
+        found: Mapping[str, Any] = gymnasium.registry[self.id].kwargs
+        return found
 
     def __call__(self, **keywords: Any) -> Any:
         """An environment."""
@@ -81,7 +89,8 @@ class Facts:
 class GymnasiumWorld(Configurable):
     """An environment, the parameters that can be set in it, and how each of them reaches it.
 
-    Features are the numbers of an observation. Its policy space is linear, and only a guess: no agent here is known to be
+    Features are the numbers of an observation and, of its categories, all levels but the one that it starts in: these are
+    one unit, as in `identify`. Its policy space is linear, and only a guess: no agent here is known to be
     of it, so every batch is tested without a policy model. `make` may be missing in a world that comes from a file: all
     but playing works without.
     """
@@ -100,8 +109,9 @@ class GymnasiumWorld(Configurable):
         """The world of an environment whose `parameters` lie between (low, high), or (low, high, default).
 
         How each reaches the environment is found out by playing: by a keyword of the constructor, an attribute, or
-        reset(options=…), in this order; `by` says it instead. A function of one argument is make(configuration). `names`
-        are those of the observation's numbers. A parameter that changes nothing is refused.
+        reset(options=…), in this order; `by` says it instead. A function that needs one argument, which is no parameter,
+        is make(configuration). `names` are those of the observation's numbers and categories. A parameter that changes
+        nothing is refused.
         """
         name, make = environment(env)
         if not parameters:
@@ -111,7 +121,8 @@ class GymnasiumWorld(Configurable):
         bounds = {p: _bounds(p, given) for p, given in parameters.items()}
         middle = {p: (low + high) / 2 for p, (low, high) in bounds.items()}
         ways = found_ways(make, bounds, by or {}, middle)
-        entries = tuple(_parameter(make, ways[p], p, bounds[p], list(parameters[p])[2:]) for p in bounds)
+        alone = complete(make, middle)
+        entries = tuple(_parameter(alone, ways[p], p, bounds[p], list(parameters[p])[2:]) for p in bounds)
         example = made(make, ways, {p.name: p.default for p in entries})
         facts = Facts(name, entries, ways, _features(example, names), *_actions(example))
         example.close()
@@ -140,8 +151,17 @@ class GymnasiumWorld(Configurable):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The numbers of an observation."""
+        """The numbers of an observation, and the levels `state=3` of its categories."""
         return self.facts.feature_names
+
+    @property
+    def blocks(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each category by its name: only names of levels end so."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.feature_names:
+            if level := LEVEL.fullmatch(name):
+                found[level[1]] = (*found.get(level[1], ()), name)
+        return found
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -156,7 +176,7 @@ class GymnasiumWorld(Configurable):
     def policy_space(self, **options: Any) -> PolicySpace:
         """The linear space that fits the actions, as a guess."""
         kind: Any = BoltzmannLinear if self.action_bounds is None else GaussianLinear
-        space: PolicySpace = kind(self.feature_names, self.action_names, **options)
+        space: PolicySpace = kind(self.feature_names, self.action_names, **{"blocks": self.blocks} | options)
         return space.as_guess()
 
     def environment(self, configuration: Mapping[str, Any]) -> Any:
@@ -174,10 +194,10 @@ class GymnasiumWorld(Configurable):
         """Episodes of π_θ at ω; actions outside of the environment's bounds are clipped."""
         rng, env = generator(key), self.environment(configuration)
         theta, box = np.asarray(theta), env.action_space
-        first = int(getattr(box, "start", 0))
+        first, kept = int(getattr(box, "start", 0)), _kept(env.observation_space, self.feature_names)
 
         def act(observation: Any, _: bool) -> Any:
-            row = flatten(env.observation_space, observation).astype(np.float64)
+            row = flatten(env.observation_space, observation)[kept].astype(np.float64)
             action = space.sample(rng, theta, row)
             return (
                 first + int(action)
@@ -186,7 +206,8 @@ class GymnasiumWorld(Configurable):
             )
 
         try:
-            return play(env, act, num_episodes, int(rng.integers(2**31)), configuration, MOST_SIMULATED_STEPS)
+            seen = play(env, act, num_episodes, int(rng.integers(2**31)), configuration, MOST_SIMULATED_STEPS)
+            return replace(seen, features=seen.features[..., kept])
         finally:
             env.close()
 
@@ -202,12 +223,16 @@ class GymnasiumWorld(Configurable):
             env = self.environment(configuration)
             try:
                 someone = agent if learn is None else learn(env)
-                return play(env, acting(someone, seed), num_episodes, seed, configuration)
+                seen = play(env, acting(someone, seed), num_episodes, seed, configuration)
+                return replace(seen, features=seen.features[..., _kept(env.observation_space, self.feature_names)])
             finally:
                 env.close()
 
         return observed
 
+
+LEVEL = re.compile(r"(.+)=(-?\d+)")
+"""What a level of a category is called, as in `watch` and `identify`: observation=3."""
 
 UNBOUNDED = 1e300
 """In place of infinity, which JSON does not have."""
@@ -263,19 +288,81 @@ def _parameter(
 
 
 def _features(env: Any, names: Sequence[str] | None) -> tuple[str, ...]:
+    """One a number; of a category one a level, but for the level at the start, which surely occurs."""
     space = env.observation_space
-    plain = isinstance(space, Box) or (isinstance(space, Dict) and all(isinstance(s, Box) for s in space.values()))
-    if not plain:
+    kinds = list(_levels(space))
+    rows = each_array(lambda array: np.array(array)[None], space.sample())
+    found = [column.name for column in columns_of(OBSERVATION, rows, space)] if names is None else list(names)
+    if len(found) != len(kinds) or len(set(found)) != len(kinds):
+        what = "numbers" if not any(kinds) else "numbers and categories"
+        raise InputError(f"an observation has {len(kinds)} {what}, found the names {', '.join(found)}: name each once.")
+    flat, features, place = flatten(space, env.reset(seed=0)[0]), list[str](), 0
+    for name, levels in zip(found, kinds, strict=True):
+        if LEVEL.fullmatch(name):
+            raise InputError(
+                f"names such as '{name}' are those of the levels of a category, found one as a name: rename it."
+            )
+        if levels is None:
+            features.append(name)
+            place += 1
+            continue
+        _check_levels(name, len(levels))
+        start = levels[int(np.argmax(flat[place : place + len(levels)]))]
+        features += [f"{name}={level}" for level in levels if level != start]
+        place += len(levels)
+    if not features:
         raise InputError(
-            f"observations must be numbers (a Box, or a Dict of them), found {space}: wrap the environment in a function."
+            f"an observation must have something that can vary, found {space}: nothing can be tested in it."
         )
-    found = [column.name for column in columns_of(OBSERVATION, each_array(lambda a: np.array(a)[None], space.sample()))]
-    size = len(found)
-    if names is None:
-        return tuple(found)
-    if len(names) != size or len(set(names)) != size:
-        raise InputError(f"an observation has {size} numbers, found the names {', '.join(names)}: name each once.")
-    return tuple(names)
+    return tuple(features)
+
+
+def _levels(space: Any) -> Iterator[range | None]:
+    """Of every number and category of an observation, in order: the levels of a category, None of a number."""
+    if isinstance(space, Dict | Tuple):
+        for inside in space.values() if isinstance(space, Dict) else space.spaces:
+            yield from _levels(inside)
+    elif isinstance(space, Discrete):
+        yield range(int(space.start), int(space.start + space.n))
+    elif isinstance(space, MultiDiscrete):
+        for first, size in zip(np.ravel(space.start), np.ravel(space.nvec), strict=True):
+            yield range(int(first), int(first + size))
+    elif isinstance(space, Box | MultiBinary):
+        yield from [None] * int(np.prod(space.shape))
+    else:
+        raise InputError(
+            "observations must be numbers or categories (a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple "
+            f"of these), found {space}: wrap the environment in a function."
+        )
+
+
+def _check_levels(name: str, count: int) -> None:
+    if count > MAX_LEVELS:
+        raise InputError(
+            f"'{name}' is one of {count} categories, found more than the {MAX_LEVELS} that can be compared: use a wrapper "
+            "that shows what it is made of, such as a row and a column."
+        )
+
+
+def _kept(space: Any, names: Sequence[str]) -> list[int]:
+    """Which numbers of a flattened observation are features: of a category, one level is none."""
+    ahead, kept, place = list(names), list[int](), 0
+    for levels in _levels(space):
+        width = 1 if levels is None else len(levels) - 1
+        now, ahead = [LEVEL.fullmatch(name) for name in ahead[:width]], ahead[width:]
+        known = [int(level[2]) for level in now if level]
+        fits = not known if levels is None else len(known) == width and set(known) <= set(levels)
+        if len(now) != width or not fits:
+            ahead = ["other features"]
+            break
+        kept += [place] if levels is None else [place + levels.index(level) for level in known]
+        place += 1 if levels is None else len(levels)
+    if ahead:
+        raise InputError(
+            f"observations must have the features {', '.join(names)}, found {space}: use the environment that they are of, "
+            "whose observations are the same in all configurations."
+        )
+    return kept
 
 
 def _actions(env: Any) -> tuple[tuple[str, ...], tuple[float, float] | None]:

@@ -2,8 +2,9 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import Any, TypeGuard
 
@@ -68,14 +69,21 @@ def found_ways(
             raise InputError(f"there is no parameter '{name}' to reach: {nearest(name, bounds)}")
         if way not in WAYS:
             raise InputError(f"there is no way '{way}' to reach an environment: {nearest(way, WAYS)}")
-    if "make" in said.values() or takes_configuration(make):
+    if "make" in said.values() or takes_configuration(make, bounds):
         ways = dict.fromkeys(bounds, "make")
         for name in bounds:
             _must_change(make, ways, own, name, bounds[name], [])
         return ways
-    ways = {}
+    needed = _needed(make)
+    for name in needed:
+        if said.get(name, "keyword") != "keyword":
+            raise InputError(
+                f"the function needs its argument '{name}', so that it must come by keyword, found '{said[name]}': leave "
+                "that out, or give the argument a default."
+            )
+    make, ways = complete(make, own), {}
     for name in bounds:
-        tried = [said[name]] if name in said else _possible(make, name)
+        tried = [said[name]] if name in said else ["keyword"] if name in needed else _possible(make, name)
         for way in tried:
             if _changes(make, {name: way}, {}, name, bounds[name]):
                 ways[name] = way
@@ -86,13 +94,30 @@ def found_ways(
     return ways
 
 
-def takes_configuration(make: Make) -> bool:
-    """Whether a function wants the whole configuration: it has one argument that must be given."""
-    needed = [
-        p for p in _arguments(make).values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]  # fmt: skip
-    return len(needed) == 1
+def takes_configuration(make: Make, parameters: Container[str]) -> bool:
+    """Whether a function wants the whole configuration: it needs one argument, which is no parameter's name.
+
+    One that needs parameters alone takes them by keyword; what else it needs nobody could give, and is refused.
+    """
+    needed = _needed(make)
+    others = [
+        name for name, kind in needed.items() if name not in parameters or kind == inspect.Parameter.POSITIONAL_ONLY
+    ]
+    if not others:
+        return False
+    if len(needed) == 1 and needed[others[0]] != inspect.Parameter.KEYWORD_ONLY and not hasattr(make, "entry_point"):
+        return True
+    raise InputError(
+        "a function that makes an environment needs arguments that are parameters, or one that is none, the whole "
+        f"configuration; found that it needs {', '.join(needed)}, of which {' and '.join(others)} {_is(others)}: "
+        "give such arguments defaults, or name them as parameters."
+    )
+
+
+def complete(make: Make, values: Mapping[str, float]) -> Make:
+    """The same, with these values for the parameters that it needs and is not given, so that each can be tried alone."""
+    needed = {name: values[name] for name in _needed(make) if name in values}
+    return partial(make, **needed) if needed else make
 
 
 def own_value(make: Make, way: str, name: str) -> float | None:
@@ -101,7 +126,7 @@ def own_value(make: Make, way: str, name: str) -> float | None:
         parameter = _arguments(make).get(name)
         value = None if parameter is None else parameter.default
     elif way == "attribute":
-        env = make()
+        env = _usual(make)
         value = getattr(env.unwrapped, name)
         env.close()
     else:
@@ -124,11 +149,22 @@ def followers(make: Make, way: str, name: str, bounds: tuple[float, float]) -> t
 def _possible(make: Make, name: str) -> list[str]:
     """The ways that might be open to a name, the most telling first; options cannot be looked up, only tried."""
     ways = ["keyword"] if name in _arguments(make) else []
-    env = make()
+    env = _usual(make)
     if _is_number(getattr(env.unwrapped, name, None)):
         ways.append("attribute")
     env.close()
     return [*ways, "options"]
+
+
+def _usual(make: Make) -> Any:
+    """The environment as it is made when nothing is set."""
+    try:
+        return make()
+    except Exception as error:  # whatever a user's function does
+        raise InputError(
+            f"an environment must be made before its parameters are set, found an error ({reason_of(error)}): correct the "
+            "function, or give one make(configuration)."
+        ) from error
 
 
 def _changes(make: Make, ways: Mapping[str, str], rest: Mapping[str, float], name: str, bounds: Any) -> bool:
@@ -198,11 +234,26 @@ def _assigned(kind: type, values: Mapping[str, float]) -> Iterator[None]:
 
 def _arguments(make: Make) -> Mapping[str, inspect.Parameter]:
     """The arguments of a function, or of the class behind a Gymnasium id."""
-    behind = getattr(make, "entry_point", make)
+    behind = getattr(make.func if isinstance(make, partial) else make, "entry_point", make)
     try:
         return inspect.signature(behind).parameters
     except (TypeError, ValueError):
         return {}
+
+
+def _needed(make: Make) -> dict[str, Any]:
+    """The arguments that must be given, and of which kind each is; a Gymnasium id has some that it gives itself."""
+    known = getattr(make, "keywords", {})
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {
+        name: p.kind
+        for name, p in _arguments(make).items()
+        if p.default is p.empty and p.kind not in several and name not in known
+    }
+
+
+def _is(others: list[str]) -> str:
+    return "is no parameter" if len(others) == 1 else "are no parameters"
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
