@@ -1,10 +1,16 @@
-"""Agents that learn: the time of a whole learning run after compilation, and what it reached."""
+"""Agents that learn: the time of a whole learning run after compilation, and what it reached.
 
+And of the paper's Algorithm 4, in which an agent learns anew in every round.
+"""
+
+import time
 from typing import Any
 
 import numpy as np
 
 from benchmarks.table import Row, clock, show
+from policyspace.experiments import configuring_continuous_gridworld, configuring_gridworld
+from policyspace.experiments.scale import Scale
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import Learning, learn
@@ -17,6 +23,13 @@ RUNS = {
     "cartpole": (Learning(100, 100, 0.05), None),
 }
 """How much each world's agent learns here (the paper's numbers where it has any), and the seconds it may take."""
+CONFIGURED: dict[str, tuple[Any, int, float | None]] = {
+    "gridworld": (configuring_gridworld, 1000, 15.0),
+    "continuous-gridworld": (configuring_continuous_gridworld, 300, None),
+}
+"""Whole runs of Algorithm 4 as printed: the experiment, episodes of a round, and the seconds of a processor it may take."""
+NUM_RUNS = 3
+"""Agents of Algorithm 4: the first seeds, of which the very first compiles."""
 
 
 def measure(name: str) -> Row:
@@ -42,8 +55,24 @@ def measure(name: str) -> Row:
     )
 
 
+def measure_algorithm_4(name: str) -> Row:
+    """The processor's time for one agent by the literal cells: the mean after the first, and the first, which compiles."""
+    experiment, num_episodes, limit = CONFIGURED[name]
+    wanted = {"procedure": "literal", "part": "episodes", "design": "paper", "num_episodes": num_episodes}
+    settings = [cell.setting for cell in experiment.cells(Scale(runs=NUM_RUNS))]
+    settings = [setting for setting in settings if wanted.items() <= setting.items()]
+    timed = [clock(lambda s=setting: experiment.run(s), timer=time.process_time) for setting in settings]
+    seconds, rounds = [took for took, _ in timed], [result["num_rounds"] for _, result in timed]
+    return (
+        f"{name}: Algorithm 4 as printed, n = {num_episodes}, {' and '.join(map(str, rounds[1:]))} rounds",
+        f"{np.mean(seconds[1:]):.1f} s of processor (the first, of {rounds[0]} rounds, compiling: {seconds[0]:.1f} s)",
+        "" if limit is None else f"≤ {limit:g} s",
+    )
+
+
 def main() -> None:
     show("Learning (G(PO)MDP with Adam, after compilation)", [measure(name) for name in RUNS])
+    show("Configuring (one agent, whole)", [measure_algorithm_4(name) for name in CONFIGURED])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Whom the loops of `benchmarks.loops` are about: random agents, where each begins, and how it is observed.
 
-In the worlds of the package an agent learns anew in every configuration. In Gymnasium environments it is one that nobody
+In the worlds of the package an agent learns anew in every configuration, or, "not learned", acts by chance alone: it then
+controls nothing, and its later states are made of its own noise. In Gymnasium environments it is one that nobody
 here knows: a linear policy or a network of random weights, with actions drawn by chance, or a network whose best action is
 taken but for one step in ten. Every feature is seen by half of the agents.
 """
@@ -56,7 +57,7 @@ def subject(name: str, kind: str, seed: int) -> tuple[Subject, Any]:
     world, space = world_of(name)
     own, start, key = jax.random.split(jax.random.key(seed), 3)
     if isinstance(world, ConfMDP):
-        truth = world.random_controls(own)
+        truth = frozenset[str]() if kind == "not learned" else world.random_controls(own)
         begin = world.random_configuration(start)
         return Subject(world, space, truth, begin, _learner(world, space, truth, kind)), key
     assert isinstance(world, GymnasiumWorld)
@@ -75,7 +76,7 @@ def _learner(world: ConfMDP, space: PolicySpace, truth: frozenset[str], kind: st
 
     def observe(key: Any, omega: Any, size: int) -> Any:
         learning, acting = jax.random.split(key)
-        settings = {} if kind == "learned well" else {"num_steps": BRIEF[world.name]}
+        settings = {} if kind == "learned well" else {"num_steps": 0 if kind == "not learned" else BRIEF[world.name]}
         chance, where = jax.random.key_data(learning).tobytes(), tuple(value.tobytes() for value in omega.values())
         known = (world.name, kind, chance, where)
         if known not in _learned:

@@ -34,6 +34,10 @@ SIZES = {
     "Pendulum-v1": (10, 40),
 }
 """Episodes of a round: few, and enough."""
+NOISE = {"gridworld": SIZES["gridworld"], "continuous-gridworld": (504, 1000)}
+"""The same for agents that did not learn; in the continuous world a batch of their noise is not tested below 504."""
+DEAR_NOISE = ("continuous-gridworld", "d-optimal")
+"""Where a loop of such an agent takes more than a second."""
 CHEAP, EXPENSIVE, DEAREST = 200, 60, 20
 """Loops a cell: where one takes about a second of one core or less, up to ten, or, as in the car, half a minute and more."""
 LEARNING = {"minigolf": CHEAP, "cartpole": CHEAP, "gridworld": EXPENSIVE, "continuous-gridworld": EXPENSIVE}
@@ -49,7 +53,7 @@ class Cell:
     """One kind of loop, and how many of it."""
 
     world: str
-    agents: str  # "learned well" or "hardly learned"; in Gymnasium environments "linear", "network" or "abrupt network"
+    agents: str  # "learned well", "hardly learned", "not learned"; in Gymnasium "linear", "network", "abrupt network"
     design: str
     num_episodes: int  # a round
     num_loops: int
@@ -76,13 +80,25 @@ class Found(NamedTuple):
 
 
 def cells() -> list[Cell]:
-    """Every world, kind of agent, design and size of a round."""
+    """Worlds, kinds of agents, designs and sizes of a round: all that are cheap enough, and some that are not."""
     learning = [
         Cell(world, agents, design, size, num_loops)
         for world, num_loops in LEARNING.items()
         for agents in ("learned well", "hardly learned")
         if num_loops == EXPENSIVE or agents == "hardly learned"  # else learning well takes longer than the loop
         for design in ("none", "uniform", "d-optimal", "noncentrality")
+        for size in SIZES[world]
+    ]
+    made_of_noise = [
+        Cell(world, "not learned", design, size, CHEAP if (world, design) != DEAR_NOISE else EXPENSIVE)
+        for world in NOISE
+        for design in ("none", "d-optimal")
+        for size in NOISE[world]
+    ]
+    without_densities = [
+        Cell(world, "hardly learned", design, size, num_loops)
+        for world, num_loops in (("minigolf", CHEAP), ("cartpole", EXPENSIVE))
+        for design in ("space-filling", "simulated")
         for size in SIZES[world]
     ]
     unknown = [
@@ -101,6 +117,8 @@ def cells() -> list[Cell]:
     few = {"num_updates": 50}
     return [
         *learning,
+        *made_of_noise,
+        *without_densities,
         *driving,
         Cell("minigolf", "hardly learned", "paper", 10, EXPENSIVE, 2, options=few | {"penalty": 0.25}),
         Cell("minigolf", "hardly learned", "d-optimal", 10, EXPENSIVE, rule="combinatorial"),

@@ -1,15 +1,17 @@
-"""The picture of a study: a line a unit, at the heights of what its rounds keep, and a sentence where there are none."""
+"""The picture of a study: a line a unit, at the heights of what its rounds keep, or points of rounds that count alone."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from policyspace import InputError
+from policyspace import InputError, Study
 from policyspace.configuration.combined import evidence_rows
 from policyspace.configuration.round import Round
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.status import Status
-from policyspace.report.evidence_rounds import draw_evidence_over_rounds
-from policyspace.report.style import save
+from policyspace.report.evidence_rounds import WIDEST, draw_evidence_over_rounds, evidence_of_rounds
+from policyspace.report.style import AMBER, RED, save
 
 SCHEDULE = Schedule(("near", "far"), True, significance=0.05, test="combined")
 
@@ -51,5 +53,79 @@ def test_it_is_saved_as_the_same_bytes_and_refused_with_a_sentence(tmp_path):
     with pytest.raises(InputError, match="nothing to draw yet"):
         draw_evidence_over_rounds(Status(SCHEDULE))
     alone = Status(Schedule(("near",), True), [Round(0, {}, None, (), {}, 2, 2, 0.05, [], (), (), ("near",), [])])
-    with pytest.raises(InputError, match="tested one by one"):
+    with pytest.raises(InputError, match="no round that could be tested by itself"):
         draw_evidence_over_rounds(alone)
+
+
+def by_batches(*rounds, truth=None, **options):
+    """A study of rounds that count by themselves: for each, the adjusted p-values of the units that it tested."""
+    schedule = Schedule(("near", "far"), True, significance=0.06, num_attempts=2, **options)
+    records, selected = [], ()
+    for number, adjusted in enumerate(rounds):
+        level = schedule.level_of(number)
+        rows = [{"group": unit, "adjusted_p_value": p, "rejected": p <= level} for unit, p in adjusted.items()]
+        newly = tuple(unit for unit, p in adjusted.items() if p <= level and unit not in selected)
+        selected = (*selected, *newly)
+        records.append(Round(number, {}, None, (), {}, 10, 10 * number + 10, level, rows, newly, selected, (), []))
+    return Status(schedule, records, truth=truth)
+
+
+def points_of(axes):
+    return [line for line in axes.lines if line.get_marker() == "o"]
+
+
+def test_rounds_that_count_by_themselves_are_points_beside_the_line_of_their_round():
+    status = by_batches({"near": 0.03, "far": 1.0}, {"near": 0.001, "far": 0.5}, {"far": 0.2})
+    figure = draw_evidence_over_rounds(status)
+    (axes,) = figure.axes
+    dots = points_of(axes)
+    assert all(len(dot.get_xdata()) == 1 for dot in dots)  # nothing joins them
+    assert [dot.get_xdata()[0] for dot in dots] == [1, 1, 2, 2, 3]
+    np.testing.assert_allclose([dot.get_ydata()[0] for dot in dots], -np.log10([0.03, 1.0, 0.001, 0.5, 0.2]))
+    lines = [line for line in axes.lines if line.get_marker() != "o"]
+    np.testing.assert_allclose([line.get_ydata() for line in lines], np.full((3, 2), -np.log10(0.02)))
+    filled = [dot.get_markerfacecolor() == dot.get_color() for dot in dots]
+    assert filled == [False, False, True, False, False]  # 0.03 would be enough of δ, and is not of a third of it
+    assert "every round counts by itself" in figure.get_suptitle()
+    (legend,) = figure.legends
+    assert legend.get_texts()[0].get_text() == "to be crossed by one round alone (its δ = 0.02)"
+    assert [text.get_text() for text in axes.texts] == ["near", "far"]
+
+
+def test_the_papers_rule_has_all_of_delta_in_every_round_and_names_what_crosses_again():
+    status = by_batches({"near": 0.03, "far": 1.0}, {"near": 0.01, "far": 1.0}, paper_rule=True, truth=["far"])
+    (axes,) = draw_evidence_over_rounds(status).axes
+    lines = [line for line in axes.lines if line.get_marker() != "o"]
+    np.testing.assert_allclose([line.get_ydata()[0] for line in lines], -np.log10(0.06))
+    assert [text.get_text() for text in axes.texts] == ["near", "near"]
+    near, far = points_of(axes)[:2]
+    assert near.get_color() == RED and far.get_color() == AMBER  # wrongly selected, and missed
+
+
+def test_a_round_that_could_not_be_tested_says_so():
+    (axes,) = draw_evidence_over_rounds(by_batches({}, {"near": 0.5, "far": 1.0})).axes
+    assert [(text.get_text(), text.get_position()[0]) for text in axes.texts if text.get_rotation()] == [
+        ("not tested", 1)
+    ]
+
+
+def test_an_older_study_by_batches_has_a_picture(tmp_path):
+    file = tmp_path / "old.sqlite"
+    file.write_bytes((Path(__file__).parents[1] / "study/older_files/study-batches.sqlite").read_bytes())
+    status = Study.open(file).status()
+    points = evidence_of_rounds(status)
+    assert [(point.unit, point.number) for point in points if point.crossed] == [("x", 1)]
+    assert len(points) == 5 + 4 + 4  # what is selected is not tested again
+    for name in ("a.svg", "b.svg"):
+        save(draw_evidence_over_rounds(status), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_many_rounds_and_units_are_drawn_too(tmp_path):
+    units = tuple(f"unit_{i}" for i in range(30))
+    schedule = Schedule(units, False, num_attempts=3, paper_rule=True)
+    rows = [{"group": unit, "adjusted_p_value": 1e-4 * (i + 1)} for i, unit in enumerate(units)]
+    rounds = [Round(n, {}, None, (), {}, 5, 5 * n + 5, 0.05, rows, (), units, (), []) for n in range(60)]
+    figure = draw_evidence_over_rounds(Status(schedule, rounds))
+    assert figure.get_figwidth() == WIDEST and len(figure.axes[0].get_xticks()) == 30
+    save(figure, tmp_path / "many.png")

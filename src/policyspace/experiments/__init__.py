@@ -1,1 +1,4 @@
-"""The paper's experiments: settings as plain data, one run as a pure function, an analysis of the records."""
+"""The paper's experiments: settings as plain data, and one run as a pure function.
+
+What their records say is the work of `policyspace.results`.
+"""

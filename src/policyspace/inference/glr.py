@@ -24,7 +24,10 @@ class Test:
 
 
 def likelihood_ratio(restricted: Fit, full: Fit) -> Test:
-    """λ_I = 2(ℓ̂(θ̂_I) − ℓ̂(θ̂)), measured against Wilks' χ² (or the exact F, if the covariance is estimated)."""
+    """λ_I = 2(ℓ̂(θ̂_I) − ℓ̂(θ̂)), measured against Wilks' χ², or against F if the covariance is estimated.
+
+    F is exact for one action on states that were fixed; on trajectories it holds as the number of episodes grows.
+    """
     statistic = 2.0 * (full.log_likelihood - restricted.log_likelihood)
     if statistic < -ACCURACY * max(1.0, 1e-9 * abs(full.log_likelihood)):
         raise InputError(

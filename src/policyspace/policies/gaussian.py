@@ -19,8 +19,8 @@ EXTREME = 1e-100
 class GaussianLinear(ExponentialFamily):
     """Continuous actions of dimension k with covariance Σ: known (scalar, diagonal or full) or estimated.
 
-    Table 1 lacks a ½ in the log-partition: A(η) = ½ ηᵀΣ⁻¹η, with u(a) = Σ⁻¹a. By default one action, named "action", an
-    estimated covariance, groups by feature, and an intercept.
+    A(η) = ½ ηᵀΣ⁻¹η, with u(a) = Σ⁻¹a; the A of Appendix A.1 lacks the ½. By default one action, named "action", an estimated
+    covariance, groups by feature, and an intercept.
     """
 
     discrete = False
