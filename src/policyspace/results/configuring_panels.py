@@ -9,13 +9,13 @@ from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
 from policyspace.report.plots import SHARES, draw_lines, draw_points, legend_below, logarithmic
 from policyspace.report.style import AMBER, BLUE, GREEN, GREY, RED, bare, new_figure
+from policyspace.results.error_rates import MISSED, WRONG, units_of
 from policyspace.results.frames import difference, differences, in_order, means, rates, shares, tidy
 from policyspace.results.guesses import guesses_panels
 from policyspace.results.judging import FEWEST, Part, above, all_of, verdict_of, why, within
 from policyspace.results.literal_settings import settings_panels
 from policyspace.results.panel import Panel
 from policyspace.results.stories import story
-from policyspace.results.units import MISSED, WRONG, units_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,9 +4,9 @@ import polars as pl
 
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean
+from policyspace.results.error_rates import MISSED, WRONG, units_of
 from policyspace.results.frames import difference, groups, shares, tidy
 from policyspace.results.panel import Panel
-from policyspace.results.units import MISSED, WRONG, units_of
 
 AS_GUESSED = "as everywhere else"
 
