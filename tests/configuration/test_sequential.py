@@ -46,6 +46,7 @@ def test_evidence_is_that_of_the_batches_multiplied():
             assert unit.to_dict()["e_value"] == pytest.approx(np.exp(unit.log_e))
 
 
+@pytest.mark.slow
 def test_a_false_controlled_is_as_rare_as_promised_whatever_the_looking():
     """Three batches, the weights of the others other in each, a look after every episode: P(any false ever) ≤ δ."""
     runs, level, false, found = 150, 0.2, 0, 0
@@ -63,6 +64,7 @@ def test_a_false_controlled_is_as_rare_as_promised_whatever_the_looking():
     assert binom.sf(false - 1, runs, level) > 1e-3, f"{false} of {runs}"
 
 
+@pytest.mark.slow
 def test_a_choice_among_actions_keeps_the_level_too():
     """Two of three features unused by a Boltzmann agent: a look after every episode, over two batches."""
     space, runs, false = BoltzmannLinear(tuple("abc"), ("left", "right")), 40, 0

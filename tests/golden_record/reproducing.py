@@ -10,8 +10,9 @@ from typing import Any
 
 from .simulating import tables
 
-CHEAP = ("theory", "minigolf-strategies")
+CHEAP = ("theory",)
 OTHERS = (
+    "minigolf-strategies",
     "gridworld",
     "continuous-gridworld",
     "minigolf-curve",

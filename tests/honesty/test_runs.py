@@ -34,6 +34,7 @@ def test_a_run_compares_with_the_truth():
     assert refused.refused and not refused.promised and not refused.found and not refused.any_false
 
 
+@pytest.mark.slow
 def test_the_peer_is_least_squares_with_clustered_errors():
     """Against a Wald test written with statsmodels' own classes, and for two actions against Logit."""
     for name in ("own-intercepts", "held-actions"):

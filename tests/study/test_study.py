@@ -398,6 +398,7 @@ def test_killed_at_every_statement_the_study_holds_the_old_state_or_the_new(tmp_
     assert killed >= 5 and held(path) == number + 1
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_the_study_holds_the_old_state_or_the_new(tmp_path):
     """A process that tells megabytes without end, killed again and again where it happens to be."""
     path, chance, number = tmp_path / "r.sqlite", random.Random(0), 0
@@ -417,6 +418,7 @@ def test_killed_at_random_moments_the_study_holds_the_old_state_or_the_new(tmp_p
     assert number > 0
 
 
+@pytest.mark.slow
 def test_a_full_tell_killed_at_random_moments(tmp_path):
     """The whole of `Study.tell`, tests included, in a process that is killed; the study goes on where it stands."""
     path, chance = tmp_path / "s.sqlite", random.Random(1)

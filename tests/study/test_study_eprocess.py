@@ -139,6 +139,7 @@ def test_the_command_says_after_which_episode(tmp_path):
     assert "nothing can be forecast" in run("ask", path)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_goes_on_from_the_evidence_that_was_kept(tmp_path):
     """The process is killed while it tells; what is in the file is what an uninterrupted study has."""
     path, chance = tmp_path / "k.sqlite", random.Random(0)

@@ -34,8 +34,8 @@ def analyse(records: list[Record]) -> list[Panel]:
             "our own",
             f"Of {failed[worst].num_runs} agents of each world, most failed in: {WORLDS[worst]}, {failed[worst].count}. The "
             "best policy known is the best of the agent and two others that control the same and learned as agents of that "
-            "world do by default; an agent failed if fewer than nine of ten of its episodes reach the goal, the hole or the "
-            "end of the road.",
+            "world do by default or, of drivers, one that learned for 600 steps; an agent failed if fewer than nine in ten "
+            "of its episodes reach the goal, the hole or the end of the road.",
             draw(found),
             (
                 "world",

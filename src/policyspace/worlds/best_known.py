@@ -9,9 +9,9 @@ from policyspace.worlds.agents import Agent, learn
 from policyspace.worlds.confmdp import ConfMDP, Key, rollout
 
 NUM_OTHERS = 2
-"""Agents that learn for comparison: as their world's agents do, or better, from other chances."""
-RIVALS: dict[str, dict[str, Any]] = {"car": {"num_steps": 600}}
-"""How those learn, as options of `learn`, where agents do not learn to the end by default."""
+"""Agents that learn for comparison: as their world's agents do, from other chances."""
+LONGER: dict[str, dict[str, Any]] = {"car": {"num_steps": 600}}
+"""Where agents do not learn to the end by default, one that does instead, with such options of `learn`."""
 NUM_EPISODES = 4000
 
 
@@ -34,12 +34,12 @@ class Returns(NamedTuple):
 def returns_of(agent: Agent, world: ConfMDP, key: Key) -> Returns:
     """The mean discounted return of an agent at its ω, and that of the best of itself and others that learned there.
 
-    The others control the same and learn as `RIVALS` says, else as agents of the world do; all are measured on as many
-    episodes, from the same random numbers.
+    The others control the same and learn as agents of the world do; or one learns longer, as LONGER says. All are measured
+    on as many episodes, from the same random numbers.
     """
-    learning = RIVALS.get(world.name, {})
+    learning = LONGER.get(world.name, {})
     fresh, acting = jax.random.split(key)
-    keys = [jax.random.fold_in(fresh, number) for number in range(NUM_OTHERS)]
+    keys = [jax.random.fold_in(fresh, number) for number in range(1 if learning else NUM_OTHERS)]
     others = [learn(world, agent.space, agent.controls, agent.configuration, own, **learning).theta for own in keys]
     omega = world.check_configuration(agent.configuration)
     values = [
