@@ -44,4 +44,8 @@ def test_the_page_shows_every_constant_of_the_literal_column():
     record = Record("car", {"procedure": "literal"}, "0", 1.0, {})
     (panel,) = settings_panels("car", "car", [record])
     assert ("likelihood rate", "0.1", "Appendix C.4") in panel.rows and ("learning rate", "0.03", GUESS) in panel.rows
+    (other,) = settings_panels("car", "car", [record], (7,))
+    assert ("num episodes", "7", GUESS) in other.rows and len(other.rows) == len(panel.rows)
+    (none,) = settings_panels("car", "car", [record], ())
+    assert [row for row in panel.rows if row not in none.rows] == [("num episodes", "10, 30, 100", GUESS)]
     assert settings_panels("car", "car", [Record("car", {"procedure": "ours"}, "0", 1.0, {})]) == []

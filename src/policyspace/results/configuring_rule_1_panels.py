@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from policyspace.experiments.configuring_rule_1 import EPISODES
 from policyspace.experiments.records import Record
 from policyspace.report.plots import draw_lines, legend_below, logarithmic
 from policyspace.report.style import BLUE, GREY, bare, new_figure
@@ -74,7 +75,7 @@ def analyse(records: list[Record]) -> list[Panel]:
                 ]
             },
         ),
-        *settings_panels("gridworld-rule-1", "gridworld", records),
+        *settings_panels("gridworld-rule-1", "gridworld", records, EPISODES),
     ]
 
 

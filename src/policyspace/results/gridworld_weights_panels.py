@@ -1,5 +1,6 @@
 """Records of single weights → α̂ and β̂ as in the paper's figure."""
 
+from policyspace.experiments.gridworld_weights import EPISODES
 from policyspace.experiments.records import Record
 from policyspace.results.configuring_panels import by_episodes
 from policyspace.results.literal_settings import settings_panels
@@ -13,4 +14,4 @@ def analyse(records: list[Record]) -> list[Panel]:
     if not records:
         return []
     shown = by_episodes("gridworld-weights", TITLE, records)
-    return [shown, *settings_panels("gridworld-weights", "gridworld", records)]
+    return [shown, *settings_panels("gridworld-weights", "gridworld", records, EPISODES)]

@@ -44,7 +44,11 @@ def analyse(records: list[Record]) -> list[Panel]:
     """The distance from θ*, as the authors report it, and the log-loss, which is what imitating is for."""
     if not records:
         return []
-    return [error_panel(records), divergence_panel(records), *settings_panels("imitation", "gridworld", records)]
+    return [
+        error_panel(records),
+        divergence_panel(records),
+        *settings_panels("imitation", "gridworld", records, AUTHORS_EPISODES),
+    ]
 
 
 def imitated(records: list[Record]) -> pl.DataFrame:

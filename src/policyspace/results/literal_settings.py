@@ -1,9 +1,9 @@
 """Every constant of the paper's settings, and where it states them, as a panel."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
-from policyspace.experiments.literal import GUESS, LITERAL, Literal
+from policyspace.experiments.literal import GUESS, LITERAL, Literal, Stated
 from policyspace.experiments.records import Record
 from policyspace.results.panel import Panel
 
@@ -26,7 +26,11 @@ ALSO = {
         ("tested", "a feature, its two weights together", GUESS),
     ),
     "minigolf": (
-        ("Σ of the policy", "0.01, read as a variance; read as a deviation in panels of their own", GUESS),
+        (
+            "Σ of the policy",
+            "0.01, read as a variance; in minigolf-curve and minigolf-strategies as a deviation, too",
+            GUESS,
+        ),
         ("chance of a feature to be controlled, where they are random", "½", GUESS),
         ("Adam's β", "0.9 and 0.99 in learning, 0.9 and 0.999 elsewhere", GUESS),
         ("episodes observed before a putter is chosen", "100", GUESS),
@@ -41,11 +45,19 @@ ALSO = {
 """Settings beside those of `Literal`: what, which, and where the paper says so."""
 
 
-def settings_panels(experiment: str, world: str, records: list[Record]) -> list[Panel]:
-    """Beside results of the literal procedure, every constant of it and where the paper states it."""
+def settings_panels(
+    experiment: str, world: str, records: list[Record], num_episodes: tuple[int, ...] | None = None
+) -> list[Panel]:
+    """Beside results of the literal procedure, every constant of it and where the paper states it.
+
+    An experiment may have other numbers of episodes than the paper's figure of its world, or none.
+    """
     if records[0].setting.get("procedure") != "literal":
         return []
-    own = [(one.name, getattr(LITERAL[world], one.name)) for one in fields(Literal)]
+    stated = LITERAL[world]
+    if num_episodes is not None:
+        stated = replace(stated, num_episodes=Stated(num_episodes))
+    own = [(one.name, getattr(stated, one.name)) for one in fields(Literal) if getattr(stated, one.name) != Stated(())]
     rows: list[tuple[str, ...]] = [
         (name.replace("_", " "), _words(said.value), said.where) for name, said in own if said is not None
     ]

@@ -43,7 +43,7 @@ def analyse(records: list[Record]) -> list[Panel]:
     """One panel for each σ_π that has records of both agents."""
     found = by_deviation(records)
     made = [_panel(deviation, own) for deviation, own in found if {r.setting["agent"] for r in own} == set(AGENTS)]
-    return made + settings_panels("minigolf-curve", "minigolf", records)
+    return made + settings_panels("minigolf-curve", "minigolf", records, ())
 
 
 def by_deviation(records: list[Record]) -> list[tuple[float, list[Record]]]:

@@ -31,7 +31,7 @@ NOTABLE = 0.2
 def analyse(records: list[Record]) -> list[Panel]:
     """One panel for each σ_π."""
     made = [_panel(deviation, own) for deviation, own in by_deviation(records)]
-    return made + settings_panels("minigolf-strategies", "minigolf", records)
+    return made + settings_panels("minigolf-strategies", "minigolf", records, ())
 
 
 def outcomes(records: list[Record]) -> pl.DataFrame:
