@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from policyspace.environments.gymnasium_world import GymnasiumWorld
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import Agent, learn
 from policyspace.worlds.configurable import Configurable, Configuration, generator
 from policyspace.worlds.confmdp import ConfMDP
-from policyspace.worlds.gymnasium_world import GymnasiumWorld
 
 BRIEF = {"gridworld": 200, "continuous-gridworld": 100, "minigolf": 300, "cartpole": 100}
 """Steps of agents that hardly learn; what they do not control is exactly zero all the same."""

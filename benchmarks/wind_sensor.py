@@ -11,7 +11,7 @@ from pathlib import Path
 
 from examples.windy_cartpole import learn, learn_blind, windy
 from policyspace import Study
-from policyspace.worlds.gymnasium_world import GymnasiumWorld
+from policyspace.environments.gymnasium_world import GymnasiumWorld
 
 NAMES = ("position", "velocity", "angle", "angular_velocity", "wind")
 

@@ -14,8 +14,8 @@ ROOT = Path(policyspace.__file__).parent
 
 ORDER = [
     "interrupts", "printable", "errors", "progress", "table", "shown", "data", "policies", "fits", "answer", "inference",
-    "identification", "by_subject", "sklearn",
-    "planning", "theory", "worlds", "configuration", "study", "report", "experiments", "results", "cli", "__main__",
+    "identification", "by_subject", "sklearn", "planning", "theory", "worlds", "environments", "configuration", "study",
+    "report", "experiments", "results", "cli", "__main__",
 ]  # fmt: skip
 """The way of the data: a module may import from those before it, never from those after it."""
 

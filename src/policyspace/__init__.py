@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from policyspace.data.demonstrations import Demonstrations as Demonstrations
     from policyspace.data.readers import read as read
     from policyspace.data.readers import write as write
+    from policyspace.environments.gymnasium_world import GymnasiumWorld as GymnasiumWorld
+    from policyspace.environments.watching import watch as watch
     from policyspace.errors import InputError as InputError
     from policyspace.fits import Fit as Fit
     from policyspace.fits import fit as fit
@@ -46,9 +48,7 @@ if TYPE_CHECKING:
     from policyspace.worlds.agents import learn as learn
     from policyspace.worlds.confmdp import ConfMDP as ConfMDP
     from policyspace.worlds.confmdp import rollout as rollout
-    from policyspace.worlds.gymnasium_world import GymnasiumWorld as GymnasiumWorld
     from policyspace.worlds.trajectories import Trajectories as Trajectories
-    from policyspace.worlds.watching import watch as watch
 
 _HOME = {
     "Demonstrations": "data.demonstrations",
@@ -77,12 +77,12 @@ _HOME = {
     "plan": "planning",
     "profile_intervals": "planning",
     "ConfMDP": "worlds.confmdp",
-    "GymnasiumWorld": "worlds.gymnasium_world",
+    "GymnasiumWorld": "environments.gymnasium_world",
     "Trajectories": "worlds.trajectories",
     "rollout": "worlds.confmdp",
     "make_world": "worlds",
     "learn": "worlds.agents",
-    "watch": "worlds.watching",
+    "watch": "environments.watching",
     "configure": "configuration",
     "Study": "study",
     "InputError": "errors",

@@ -10,8 +10,8 @@ from policyspace.configuration.plan import needed_episodes, plan_rounds
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.status import Status
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.environments.gymnasium_world import GymnasiumWorld
 from policyspace.worlds import make_world
-from policyspace.worlds.gymnasium_world import GymnasiumWorld
 
 
 @pytest.mark.parametrize(

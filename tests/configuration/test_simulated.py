@@ -11,12 +11,12 @@ from policyspace.configuration.designs import Information, PaperObjective
 from policyspace.configuration.objective import expected_information, information_terms
 from policyspace.configuration.observed_information import information_per_episode
 from policyspace.configuration.simulated import Simulated, SpaceFilling, default_design, gain
+from policyspace.environments.gymnasium_world import GymnasiumWorld
 from policyspace.errors import InputError
 from policyspace.policies import GaussianLinear
 from policyspace.policies.jax_setup import jax
 from policyspace.study.settings import design_for
 from policyspace.worlds import make_world
-from policyspace.worlds.gymnasium_world import GymnasiumWorld
 from policyspace.worlds.trajectories import Trajectories
 
 KEY, STEPS = jax.random.key(2), 5

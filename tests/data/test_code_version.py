@@ -1,12 +1,14 @@
 """The version of the code: it moves with what the code does, not with its words, its layout or its pictures."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import policyspace
-from policyspace.data.code_version import code_version, source_digest
+from policyspace.data.code_version import NEVER_RUN, code_version, source_digest
 
 PACKAGE = Path(policyspace.__file__).parent
 
@@ -70,3 +72,23 @@ def test_a_new_name_of_a_module_changes_it_and_a_picture_does_not(copy, change):
     (copy / "fits" / "another.py").unlink()
     (copy / "report" / "another.py").write_text("A = 1\n")
     assert source_digest(copy) == version
+
+
+def test_what_the_digest_leaves_out_is_never_run_by_experiments():
+    """Every experiment, and every world that they are run in, is imported by a process of its own."""
+    code = """
+import sys
+from policyspace.experiments.catalogue import EXPERIMENTS, experiment_module
+from policyspace.worlds import WORLDS, make_world
+for name in EXPERIMENTS:
+    experiment_module(name)
+for name in WORLDS:
+    make_world(name)
+print(*(name.replace(".", "/") for name in sys.modules if name.startswith("policyspace.")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "policyspace/experiments/car_sensors" in loaded
+    left_out = {f"policyspace/{part.removesuffix('.py')}" for part in NEVER_RUN}
+    assert all((PACKAGE.parent / part).exists() or (PACKAGE.parent / f"{part}.py").exists() for part in left_out)
+    assert {name for name in loaded if any(f"{name}/".startswith(f"{part}/") for part in left_out)} == set()

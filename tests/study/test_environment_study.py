@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from policyspace import Demonstrations, InputError, Study
-from policyspace.worlds.gymnasium_world import GymnasiumWorld
+from policyspace.environments.gymnasium_world import GymnasiumWorld
 
 PARAMETERS = {"length": (0.3, 1.0), "gravity": (5, 15)}
 MODULE = """

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from policyspace import Demonstrations, InputError, Study, write
 from policyspace.cli.study import app
 from policyspace.data.sources import logged
+from policyspace.environments.gymnasium_world import Facts, GymnasiumWorld
 from policyspace.study.data import batch_of
-from policyspace.worlds.gymnasium_world import Facts, GymnasiumWorld
 from tests.some_episodes import some_episodes
 
 NAMES = ("position", "velocity", "angle", "angular_velocity")

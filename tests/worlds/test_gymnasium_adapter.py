@@ -8,8 +8,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from policyspace.errors import InputError
-from policyspace.worlds.environments import IDS
 from policyspace.worlds.gymnasium_adapter import WorldEnv
+from policyspace.worlds.gymnasium_ids import IDS
 
 
 @pytest.mark.parametrize("name", IDS)

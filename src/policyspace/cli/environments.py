@@ -11,7 +11,7 @@ from policyspace.cli.typed_values import pairs, split
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
-    from policyspace.worlds.gymnasium_world import GymnasiumWorld
+    from policyspace.environments.gymnasium_world import GymnasiumWorld
 
 Env = Annotated[
     Text,
@@ -34,7 +34,7 @@ class EnvironmentOptions:
             for said in given(self):
                 raise InputError(f"{said} belongs to an environment, found none: name it with --env.")
             return None
-        from policyspace.worlds.gymnasium_world import GymnasiumWorld
+        from policyspace.environments.gymnasium_world import GymnasiumWorld
 
         settable = pairs("--parameter", "is written NAME=…", self.parameter)
         parameters = {name: _bounds(name, text) for name, text in settable.items()}
@@ -55,8 +55,8 @@ class ActorOptions:
 
     def actors(self) -> dict[str, Any]:
         """The arguments of `GymnasiumWorld.observe`."""
-        from policyspace.worlds.own_code import imported
-        from policyspace.worlds.player import agent_from_file
+        from policyspace.environments.own_code import imported
+        from policyspace.environments.player import agent_from_file
 
         agent = self.agent
         if agent is not None:

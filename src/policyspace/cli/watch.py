@@ -59,8 +59,8 @@ def watch(
     names = split(said.features)
     if said.features is not None and not names:
         raise InputError("--features must name the observations, found nothing: leave it out for observation[0], ….")
-    from policyspace.worlds.player import agent_from_file
-    from policyspace.worlds.watching import watch as play
+    from policyspace.environments.player import agent_from_file
+    from policyspace.environments.watching import watch as play
 
     agent = agent_from_file(said.agent, said.algorithm)
     with waiting("playing"):

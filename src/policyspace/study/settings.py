@@ -18,10 +18,10 @@ from policyspace.errors import InputError, nearest, reason_of
 
 if TYPE_CHECKING:
     from policyspace.configuration.designs import Design
+    from policyspace.environments.gymnasium_world import GymnasiumWorld
     from policyspace.policies import PolicySpace
     from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.confmdp import ConfMDP
-    from policyspace.worlds.gymnasium_world import GymnasiumWorld
 
 PENALTIES = {"continuous-gridworld": 1e-6, "minigolf": 0.25}
 """The paper's ζ, where it is not that of the grid world."""
@@ -35,8 +35,8 @@ def load_world(spec: str) -> "ConfMDP":
         if spec not in WORLDS:
             raise InputError(f"there is no world '{spec}', and it is no module:Class: {nearest(spec, WORLDS)}")
         return make_world(spec)
+    from policyspace.environments.own_code import imported
     from policyspace.worlds.confmdp import ConfMDP
-    from policyspace.worlds.own_code import imported
 
     found = imported(spec, "the world")
     try:
@@ -57,7 +57,7 @@ def world_of(world: Any, env: Any = None, parameters: Mapping[str, Sequence[floa
             "say what the study is about: a world, or an environment (env) with its parameters; one of them."
         )
     if env is not None:
-        from policyspace.worlds.gymnasium_world import GymnasiumWorld
+        from policyspace.environments.gymnasium_world import GymnasiumWorld
 
         return GymnasiumWorld.of(env, parameters or {})
     if parameters is not None:
@@ -69,7 +69,7 @@ def world_of(world: Any, env: Any = None, parameters: Mapping[str, Sequence[floa
 
 def playable(world: Any) -> "GymnasiumWorld":
     """A world that is a Gymnasium environment; the others are known by name, so that a file can say which they are."""
-    from policyspace.worlds.gymnasium_world import GymnasiumWorld
+    from policyspace.environments.gymnasium_world import GymnasiumWorld
 
     if isinstance(world, GymnasiumWorld):
         return world
@@ -81,7 +81,7 @@ def playable(world: Any) -> "GymnasiumWorld":
 
 def settings_of_environment(world: "Configurable") -> dict[str, Any] | None:
     """What a study's file says about an environment; None of our worlds, which have names."""
-    from policyspace.worlds.gymnasium_world import GymnasiumWorld
+    from policyspace.environments.gymnasium_world import GymnasiumWorld
 
     return world.facts.to_dict() if isinstance(world, GymnasiumWorld) else None
 
@@ -105,7 +105,7 @@ def _is_parameter(value: Any) -> bool:
 
 def stored_environment(settings: Mapping[str, Any], env: Any = None) -> "GymnasiumWorld":
     """The environment that the settings of a study are about, with the function that makes it where that is given."""
-    from policyspace.worlds.gymnasium_world import Facts, GymnasiumWorld
+    from policyspace.environments.gymnasium_world import Facts, GymnasiumWorld
 
     stored = settings.get("environment")
     if stored is None:

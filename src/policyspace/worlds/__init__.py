@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from policyspace.errors import InputError, nearest
-from policyspace.worlds.environments import register_worlds
+from policyspace.worlds.gymnasium_ids import register_worlds
 
 if TYPE_CHECKING:
     from policyspace.worlds.confmdp import ConfMDP

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNorm
 
 import policyspace
 from policyspace import InputError, identify, read, watch
-from policyspace.worlds.player import agent_from_file
+from policyspace.environments.player import agent_from_file
 
 
 class Counting(gymnasium.Env):

@@ -14,13 +14,13 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from policyspace.data.columns import MAX_LEVELS
 from policyspace.data.connectors.flattening import OBSERVATION, each_array
 from policyspace.data.connectors.flattening import flatten as columns_of
+from policyspace.environments.episode_player import acting, play
+from policyspace.environments.own_code import imported_module
+from policyspace.environments.reaching import Make, complete, followers, found_ways, made, own_value
 from policyspace.errors import InputError, nearest
 from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
 from policyspace.worlds.configurable import Array, Configurable, Configuration, Key, generator
 from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.episode_player import acting, play
-from policyspace.worlds.own_code import imported_module
-from policyspace.worlds.reaching import Make, complete, followers, found_ways, made, own_value
 from policyspace.worlds.trajectories import Trajectories
 
 Environment = str | Make

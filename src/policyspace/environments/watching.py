@@ -13,10 +13,10 @@ from policyspace.data.connectors.flattening import each_array
 from policyspace.data.connectors.recording import Recording
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.roles import assemble
+from policyspace.environments.player import Player, agent_from_file
+from policyspace.environments.stages import Stage, Step, frames_in, stage_of
 from policyspace.errors import InputError
 from policyspace.progress import say_progress
-from policyspace.worlds.player import Player, agent_from_file
-from policyspace.worlds.stages import Stage, Step, frames_in, stage_of
 
 ASKED_AGAIN = 100
 """Steps at which an agent is asked a second time, to see whether it plays by chance."""

@@ -9,12 +9,12 @@ import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from policyspace import Study
+from policyspace.environments.episode_player import acting, play
+from policyspace.environments.gymnasium_world import Facts, GymnasiumWorld
+from policyspace.environments.watching import watch
 from policyspace.errors import InputError
 from policyspace.policies import BoltzmannLinear
 from policyspace.policies.jax_setup import jax
-from policyspace.worlds.episode_player import acting, play
-from policyspace.worlds.gymnasium_world import Facts, GymnasiumWorld
-from policyspace.worlds.watching import watch
 
 KEY = jax.random.key(3)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.worlds.player import Player
+from policyspace.environments.player import Player
 from policyspace.worlds.trajectories import Trajectories
 
 Act = Callable[[Any, bool], Any]
