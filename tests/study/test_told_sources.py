@@ -15,6 +15,7 @@ from policyspace import Demonstrations, InputError, Study, write
 from policyspace.cli.study import app
 from policyspace.data.sources import logged
 from policyspace.environments.gymnasium_world import Facts, GymnasiumWorld
+from policyspace.environments.watching import watch
 from policyspace.study.data import batch_of
 from tests.some_episodes import some_episodes
 
@@ -240,3 +241,110 @@ def test_observations_of_our_worlds_are_not_their_features(tmp_path):
     seen = some_episodes(world, space, space.fixed, world.default_configuration(), jax.random.key(0), 4)
     with pytest.raises(InputError, match="trajectories hold their actions, found actions= too: leave it out"):
         study.tell(seen, actions="move")
+
+
+LAKE = {"success_rate": (0.2, 0.9)}
+
+
+def wanderer(seed):
+    """An agent on the lake that leans to one action in each state."""
+    rng = np.random.default_rng(seed)
+    return lambda state: int(rng.integers(4)) if rng.random() < 0.7 else int(state) % 4
+
+
+@pytest.fixture(scope="module")
+def lake():
+    """What was logged on the lake, and the states in it."""
+    log = watch("FrozenLake-v1", wanderer(0), episodes=200, seed=3)
+    levels = [int(name.partition("=")[2]) for name in log.names]
+    last = np.where(log.features.any(axis=1), 0, 14)  # the log leaves out its largest level, just before the goal
+    return log, last + log.features @ np.array(levels)
+
+
+def lake_study(path):
+    return Study.create(path, env="FrozenLake-v1", parameters=LAKE, attempts=1, episodes=200, design="space-filling")
+
+
+def test_logs_of_categories_are_told_by_their_levels_or_numbers(lake, tmp_path):
+    log, states = lake
+    world = lake_study(tmp_path / "plain.sqlite").world
+    levels = np.column_stack([states == int(name.partition("=")[2]) for name in world.feature_names]).astype(float)
+    plain = Demonstrations(levels, log.actions, world.feature_names, log.action_names, log.episodes)
+    told = lake_study(tmp_path / "told.sqlite").tell(plain)
+    assert told.newly_selected == ("observation",)
+    expected = told.to_dict()
+    frame = polars.DataFrame({"observation": states, "move": log.actions, "run": log.episodes})
+    text = frame.with_columns(polars.col("observation").cast(int).cast(str).cast(polars.Categorical))
+    write(log, tmp_path / "log.parquet")
+    note = "the data do not say which level of 'observation' they leave out: it is taken for 14."
+    for name, data, said, notes in [
+        ("numbers", frame, COLUMNS, []),
+        ("categories", text, COLUMNS, [note]),
+        ("watched", log, {}, [note]),
+        ("file", tmp_path / "log.parquet", {}, [note]),
+    ]:
+        found = lake_study(tmp_path / f"{name}.sqlite").tell(data, **said).to_dict()
+        assert found == expected | {"warnings": [*notes, *expected["warnings"]]}, name
+
+
+def test_a_log_that_leaves_out_the_start_or_nothing_needs_no_guess(lake):
+    log, states = lake
+    world = GymnasiumWorld.of("FrozenLake-v1", LAKE)
+    for left_out in (0, None):
+        names = tuple(f"observation={level}" for level in range(16) if level != left_out)
+        levels = np.column_stack([states == int(name.partition("=")[2]) for name in names]).astype(float)
+        data = Demonstrations(levels, log.actions, names, log.action_names, log.episodes)
+        batch, notes = batch_of(world, data)
+        assert (batch.names, notes) == (world.feature_names, [])
+        assert np.array_equal(batch.features, np.column_stack([states == level for level in range(1, 16)]))
+
+
+def test_levels_that_the_environment_has_not_are_refused(lake, tmp_path):
+    log, states = lake
+    frame = polars.DataFrame({"observation": states + 4, "move": log.actions, "run": log.episodes})
+    with pytest.raises(InputError, match="have the levels observation=17, observation=18"):
+        lake_study(tmp_path / "s.sqlite").tell(frame, **COLUMNS)
+
+
+def test_a_category_may_be_all_that_is_in_question(tmp_path):
+    study = Study.create(
+        tmp_path / "s.sqlite", env="FrozenLake-v1", parameters=LAKE, features=["observation"], episodes=20
+    )
+    assert study.status().undecided == ("observation",)
+    with pytest.raises(InputError, match="no feature 'observation=3' in 'FrozenLake-v1'"):
+        Study.create(tmp_path / "t.sqlite", env="FrozenLake-v1", parameters=LAKE, features=["observation=3"])
+
+
+class Signs(gymnasium.Env):
+    """Two numbers and a colour, as a Dict."""
+
+    observation_space = gymnasium.spaces.Dict(
+        {"place": gymnasium.spaces.Box(-9, 9, (2,), np.float64), "colour": gymnasium.spaces.Discrete(3)}
+    )
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, drift=0.0):
+        self.drift = drift
+
+    def _seen(self):
+        return {"place": self.np_random.normal(self.drift, 1, 2), "colour": int(self.np_random.integers(3))}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._seen(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self._seen(), 0.0, self.steps >= 8, False, {}
+
+
+def test_the_entries_of_a_dict_are_told_under_the_names_of_the_study(tmp_path):
+    rng = np.random.default_rng(1)
+    log = watch(Signs(), lambda seen: int(rng.random() < 1 / (1 + np.exp(-2 * seen["place"][1]))), episodes=60, seed=0)
+    world = GymnasiumWorld.of(Signs, {"drift": (-1, 1)}, names=["hue", "left", "right"])
+    assert world.facts.own_names == ("colour", "place[0]", "place[1]")
+    found = Study.create(tmp_path / "s.sqlite", world, attempts=1, episodes=60, design="uniform").tell(log)
+    assert found.newly_selected == ("right",)
+    assert found.warnings[0].endswith("they are taken for hue, left, right, in this order.")
+    assert Study.open(tmp_path / "s.sqlite").rounds()[0].to_dict() == found.to_dict()

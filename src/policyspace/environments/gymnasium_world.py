@@ -1,7 +1,6 @@
 """Any Gymnasium environment as a world that can be configured: no densities, only episodes."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self, final
@@ -9,12 +8,10 @@ from typing import Any, Self, final
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple, flatten
+from gymnasium.spaces import Box, Discrete, flatten
 
-from policyspace.data.columns import MAX_LEVELS
-from policyspace.data.connectors.flattening import OBSERVATION, each_array
-from policyspace.data.connectors.flattening import flatten as columns_of
 from policyspace.environments.episode_player import acting, play
+from policyspace.environments.observations import feature_names, kept_numbers, levels_of, own_names
 from policyspace.environments.own_code import imported_module
 from policyspace.environments.reaching import Make, complete, followers, found_ways, made, own_value
 from policyspace.errors import InputError, nearest
@@ -70,6 +67,7 @@ class Facts:
     feature_names: tuple[str, ...]
     action_names: tuple[str, ...]
     action_bounds: tuple[float, float] | None
+    own_names: tuple[str, ...] = ()  # of what an observation is made of, as its tools call it; not in older files
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -79,7 +77,7 @@ class Facts:
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """What `to_dict` gave."""
         entries = tuple(ConfigurationParameter(**{**p, "shape": tuple(p["shape"])}) for p in given["parameters"])
-        names = {word: tuple(given[word]) for word in ("feature_names", "action_names")}
+        names = {word: tuple(given.get(word, ())) for word in ("feature_names", "action_names", "own_names")}
         limits = None if given["action_bounds"] is None else tuple(given["action_bounds"])
         return cls(**{**given, **names, "parameters": entries, "action_bounds": limits})
 
@@ -124,7 +122,9 @@ class GymnasiumWorld(Configurable):
         alone = complete(make, middle)
         entries = tuple(_parameter(alone, ways[p], p, bounds[p], list(parameters[p])[2:]) for p in bounds)
         example = made(make, ways, {p.name: p.default for p in entries})
-        facts = Facts(name, entries, ways, _features(example, names), *_actions(example))
+        own = own_names(example.observation_space)
+        features = feature_names(example, own if names is None else list(names))
+        facts = Facts(name, entries, ways, features, *_actions(example), tuple(own))
         example.close()
         return cls(facts, make)
 
@@ -156,12 +156,8 @@ class GymnasiumWorld(Configurable):
 
     @property
     def blocks(self) -> dict[str, tuple[str, ...]]:
-        """The levels of each category by its name: only names of levels end so."""
-        found: dict[str, tuple[str, ...]] = {}
-        for name in self.feature_names:
-            if level := LEVEL.fullmatch(name):
-                found[level[1]] = (*found.get(level[1], ()), name)
-        return found
+        """The levels of each category by its name."""
+        return levels_of(self.feature_names)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -194,7 +190,7 @@ class GymnasiumWorld(Configurable):
         """Episodes of π_θ at ω; actions outside of the environment's bounds are clipped."""
         rng, env = generator(key), self.environment(configuration)
         theta, box = np.asarray(theta), env.action_space
-        first, kept = int(getattr(box, "start", 0)), _kept(env.observation_space, self.feature_names)
+        first, kept = int(getattr(box, "start", 0)), kept_numbers(env.observation_space, self.feature_names)
 
         def act(observation: Any, _: bool) -> Any:
             row = flatten(env.observation_space, observation)[kept].astype(np.float64)
@@ -224,15 +220,14 @@ class GymnasiumWorld(Configurable):
             try:
                 someone = agent if learn is None else learn(env)
                 seen = play(env, acting(someone, seed), num_episodes, seed, configuration)
-                return replace(seen, features=seen.features[..., _kept(env.observation_space, self.feature_names)])
+                return replace(
+                    seen, features=seen.features[..., kept_numbers(env.observation_space, self.feature_names)]
+                )
             finally:
                 env.close()
 
         return observed
 
-
-LEVEL = re.compile(r"(.+)=(-?\d+)")
-"""What a level of a category is called, as in `watch` and `identify`: observation=3."""
 
 UNBOUNDED = 1e300
 """In place of infinity, which JSON does not have."""
@@ -285,84 +280,6 @@ def _parameter(
     also = followers(make, way, name, bounds)
     follow = f"; {', '.join(also)} follow{'s' if len(also) == 1 else ''}" if also else ""
     return ConfigurationParameter(name, (), *bounds, default, f"reaches the environment by {WORDS[way]}{follow}")
-
-
-def _features(env: Any, names: Sequence[str] | None) -> tuple[str, ...]:
-    """One a number; of a category one a level, but for the level at the start, which surely occurs."""
-    space = env.observation_space
-    kinds = list(_levels(space))
-    rows = each_array(lambda array: np.array(array)[None], space.sample())
-    found = [column.name for column in columns_of(OBSERVATION, rows, space)] if names is None else list(names)
-    if len(found) != len(kinds) or len(set(found)) != len(kinds):
-        what = "numbers" if not any(kinds) else "numbers and categories"
-        raise InputError(f"an observation has {len(kinds)} {what}, found the names {', '.join(found)}: name each once.")
-    flat, features, place = flatten(space, env.reset(seed=0)[0]), list[str](), 0
-    for name, levels in zip(found, kinds, strict=True):
-        if LEVEL.fullmatch(name):
-            raise InputError(
-                f"names such as '{name}' are those of the levels of a category, found one as a name: rename it."
-            )
-        if levels is None:
-            features.append(name)
-            place += 1
-            continue
-        _check_levels(name, len(levels))
-        start = levels[int(np.argmax(flat[place : place + len(levels)]))]
-        features += [f"{name}={level}" for level in levels if level != start]
-        place += len(levels)
-    if not features:
-        raise InputError(
-            f"an observation must have something that can vary, found {space}: nothing can be tested in it."
-        )
-    return tuple(features)
-
-
-def _levels(space: Any) -> Iterator[range | None]:
-    """Of every number and category of an observation, in order: the levels of a category, None of a number."""
-    if isinstance(space, Dict | Tuple):
-        for inside in space.values() if isinstance(space, Dict) else space.spaces:
-            yield from _levels(inside)
-    elif isinstance(space, Discrete):
-        yield range(int(space.start), int(space.start + space.n))
-    elif isinstance(space, MultiDiscrete):
-        for first, size in zip(np.ravel(space.start), np.ravel(space.nvec), strict=True):
-            yield range(int(first), int(first + size))
-    elif isinstance(space, Box | MultiBinary):
-        yield from [None] * int(np.prod(space.shape))
-    else:
-        raise InputError(
-            "observations must be numbers or categories (a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple "
-            f"of these), found {space}: wrap the environment in a function."
-        )
-
-
-def _check_levels(name: str, count: int) -> None:
-    if count > MAX_LEVELS:
-        raise InputError(
-            f"'{name}' is one of {count} categories, found more than the {MAX_LEVELS} that can be compared: use a wrapper "
-            "that shows what it is made of, such as a row and a column."
-        )
-
-
-def _kept(space: Any, names: Sequence[str]) -> list[int]:
-    """Which numbers of a flattened observation are features: of a category, one level is none."""
-    ahead, kept, place = list(names), list[int](), 0
-    for levels in _levels(space):
-        width = 1 if levels is None else len(levels) - 1
-        now, ahead = [LEVEL.fullmatch(name) for name in ahead[:width]], ahead[width:]
-        known = [int(level[2]) for level in now if level]
-        fits = not known if levels is None else len(known) == width and set(known) <= set(levels)
-        if len(now) != width or not fits:
-            ahead = ["other features"]
-            break
-        kept += [place] if levels is None else [place + levels.index(level) for level in known]
-        place += 1 if levels is None else len(levels)
-    if ahead:
-        raise InputError(
-            f"observations must have the features {', '.join(names)}, found {space}: use the environment that they are of, "
-            "whose observations are the same in all configurations."
-        )
-    return kept
 
 
 def _actions(env: Any) -> tuple[tuple[str, ...], tuple[float, float] | None]:

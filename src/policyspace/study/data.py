@@ -1,7 +1,5 @@
 """What is reported to a study: any data that `identify` reads, checked against its world, as arrays and back."""
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration.testable import Batch
-from policyspace.data.connectors.flattening import OBSERVATION
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import is_names
@@ -39,14 +36,14 @@ def batch_of(world: Configurable, data: Any, **said: Any) -> tuple[Batch, list[s
         )
     told = [found.metadata.get(word) for word in ("warnings", "cautions")]  # of reading the data, of recording them
     notes = [str(note) for listed in told if isinstance(listed, list | tuple) for note in listed]
-    if not _is_unnamed_observation(world, found.names):
+    if isinstance(world, ConfMDP):  # whose observations are states, not features
         return found, notes
-    names = tuple(world.feature_names)
-    listed = ", ".join(names if len(names) <= 8 else (*names[:3], "…", names[-1]))
-    notes.append(
-        f"the numbers of an observation have no names in the data: they are taken for {listed}, in this order."
-    )
-    return replace(found, names=names, recorded={}), notes  # which might be called as a feature is
+    from policyspace.environments.gymnasium_world import GymnasiumWorld
+    from policyspace.study.told_names import under_names_of
+
+    assert isinstance(world, GymnasiumWorld)
+    found, assumed = under_names_of(world, found)
+    return found, notes + assumed
 
 
 def to_arrays(world: Configurable, batch: Batch) -> Arrays:
@@ -100,31 +97,25 @@ def _read(world: Configurable, data: Any, actions: Any, features: Any, **columns
     try:
         found = demonstrations_of(data, actions, list(world.feature_names), **columns)
     except InputError:
-        with suppress(InputError):  # what was wrong first is said
-            found = demonstrations_of(data, actions, **columns)
-            if _is_unnamed_observation(world, found.names):
-                return found
+        other = None if isinstance(world, ConfMDP) else _read_as_observed(world, data, actions, columns)
+        if other is not None:
+            return other
         raise
     if found.discrete or is_names(actions) or len(found.action_names) != len(world.action_names):
         return found
     return replace(found, action_names=tuple(world.action_names))  # an array of actions has no names of its own
 
 
-def _is_unnamed_observation(world: Configurable, names: Sequence[str]) -> bool:
-    """Are these all numbers of one observation, in order, that have other names in the study of an environment?
+def _read_as_observed(world: Any, data: Any, actions: Any, columns: dict[str, Any]) -> Demonstrations | None:
+    """Categories that are a column each, or all columns if these are an observation that nobody named."""
+    from policyspace.study.told_names import is_observation, parts_of
 
-    Observations of our own worlds are their states, which are not their features.
-    """
-    size = len(world.feature_names)
-    if isinstance(world, ConfMDP) or len(names) != size or set(names) == set(world.feature_names):
-        return False
-    last = re.fullmatch(rf"{OBSERVATION}\[(\d+(?:,\d+)*)\]", names[-1])
-    if last is None:
-        return list(names) == [OBSERVATION]
-    shape = tuple(int(place) + 1 for place in last[1].split(","))
-    if math.prod(shape) != size:
-        return False
-    return list(names) == [f"{OBSERVATION}[{','.join(map(str, place))}]" for place in np.ndindex(shape)]
+    for wanted in (parts_of(world.feature_names), None):
+        with suppress(InputError):  # what was wrong first is said
+            found = demonstrations_of(data, actions, wanted, **columns)
+            if wanted is not None or is_observation(world, found.names):
+                return found
+    return None
 
 
 def _from_demonstrations(world: Configurable, batch: Demonstrations) -> Arrays:

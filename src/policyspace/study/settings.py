@@ -91,7 +91,9 @@ def check_environment(stored: Any) -> None:
     bounds = or_nothing(lambda value: is_list_of(is_number)(value) and len(value) == 2)
     facts = {"name": is_text, "ways": is_table_of(is_text), "feature_names": is_names, "action_names": is_names}
     check_entries(stored, facts | {"action_bounds": bounds, "parameters": is_list_of(_is_parameter)}, "the environment")
-    if stored.keys() - facts.keys() - {"action_bounds", "parameters"}:
+    if not is_list_of(is_text)(stored.get("own_names", [])):
+        raise InputError("the environment's own names must be texts, found others: the file is damaged.")
+    if stored.keys() - facts.keys() - {"action_bounds", "parameters", "own_names"}:
         raise InputError("the environment has entries that are not known: the file is damaged.")
 
 
@@ -130,10 +132,11 @@ def not_in_question(world: "Configurable", features: Iterable[str] | None) -> li
     if features is None:
         return []
     asked = list(features)
+    known = [group.name for group in world.policy_space().groups if not group.always]
     for name in asked:
-        if name not in world.feature_names:
-            raise InputError(f"there is no feature '{name}' in '{world.name}': {nearest(name, world.feature_names)}")
-    return [name for name in world.feature_names if name not in asked]
+        if name not in known:
+            raise InputError(f"there is no feature '{name}' in '{world.name}': {nearest(name, known)}")
+    return [name for name in known if name not in asked]
 
 
 def default_design(world: "Configurable") -> str:
