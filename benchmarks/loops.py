@@ -1,6 +1,6 @@
 """How often a whole loop of configuring selects anything wrongly, as a table in docs/designs.md.
 
-`python -m benchmarks.loops` runs the loops that the file of records does not have yet. Every loop is one random agent
+`python -m benchmarks.loops` runs the loops that its file of records does not have yet. Every loop is one random agent
 (`benchmarks.loop_agents`) from a random first configuration; the same seed is the same agent in every cell of its world.
 """
 
@@ -42,7 +42,8 @@ CHEAP, EXPENSIVE, DEAREST = 200, 60, 20
 """Loops a cell: where one takes about a second of one core or less, up to ten, or, as in the car, half a minute and more."""
 LEARNING = {"minigolf": CHEAP, "cartpole": CHEAP, "gridworld": EXPENSIVE, "continuous-gridworld": EXPENSIVE}
 """Loops a cell in the package's own worlds, whose agents learn."""
-PAGE = Path("docs/designs.md")
+PAGE, RECORDS = Path("docs/designs.md"), Path("benchmarks/loops.jsonl")
+"""The page, and what was counted for it so far."""
 COLUMNS = (
     "world", "agents", "design", "episodes a round", "rounds", "loops", "with a false selection", "at most",
 )  # fmt: skip
@@ -165,7 +166,7 @@ def main() -> None:
     """First the fewest loops of every cell, then the others; those in the records file are not run again."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loops", description=__doc__)
     parser.add_argument("--worlds", nargs="*", default=list(SIZES))
-    parser.add_argument("--records", type=Path, default=Path("results/loops.jsonl"))
+    parser.add_argument("--records", type=Path, default=RECORDS)
     given, known, version = parser.parse_args(), dict[str, Found](), code_version()
     given.records.parent.mkdir(parents=True, exist_ok=True)
     for line in given.records.read_text(encoding="utf-8").splitlines() if given.records.exists() else []:

@@ -19,7 +19,8 @@ from policyspace.inference.wilks import WilksTest
 from policyspace.policies import GaussianLinear
 from policyspace.policies.network import GaussianNetwork
 from policyspace.report.style import save
-from policyspace.results.car_sensors_panels import BY, analyse, not_owned, outcomes
+from policyspace.results.car_law import not_owned
+from policyspace.results.car_sensors_panels import BY, analyse, outcomes
 from policyspace.results.frames import rates
 
 OWNED = ["speed", "left"]

@@ -10,18 +10,16 @@ import typer
 from policyspace.cli.bundled import option
 from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
 from policyspace.cli.options import Always, Groups, LogOptions, Names, Text
-from policyspace.cli.rounds import DesignOptions, RoundOptions, level_in_words, show_plan, show_round
+from policyspace.cli.rounds import DesignOptions, RoundOptions, show_plan, show_round
 from policyspace.cli.running import running, waiting
 from policyspace.cli.saving import JsonOut, Report, check_targets, deliver, write_json, write_report
 from policyspace.cli.screen import new_console, say, show_saved
+from policyspace.cli.study_words import nothing_left, show_request, show_status
 from policyspace.cli.typed_values import read_groups, split
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
-    from policyspace.configuration.request import Request
     from policyspace.configuration.round import Round
-    from policyspace.configuration.schedule import Schedule
-    from policyspace.configuration.status import Status
     from policyspace.study import Study
 
 app = typer.Typer(
@@ -141,14 +139,14 @@ def ask(
     with waiting("choosing a configuration"):
         request = opened.ask()
     if request is None:
-        deliver(lambda: "null", json, lambda: say(new_console(), _nothing_left(opened.status()), style="bold"))
+        deliver(lambda: "null", json, lambda: say(new_console(), nothing_left(opened.status()), style="bold"))
         return
     if out is not None:
         write_json(_toml(request.configuration), str(out))
     deliver(
         lambda: _json(request.to_dict()),
         json,
-        lambda: _show_request(opened.settings["world_name"], opened.status().schedule, request),
+        lambda: show_request(opened.settings["world_name"], opened.status().schedule, request),
         out,
     )
 
@@ -239,7 +237,7 @@ def status(
             else:
                 save(draw_rounds(story), rounds)
     write_report(opened, report)
-    deliver(lambda: _json(now.to_dict()), json, lambda: _show_status(now), plot, rounds, report)
+    deliver(lambda: _json(now.to_dict()), json, lambda: show_status(now), plot, rounds, report)
 
 
 def _check_one_world(world: str | None, environment: EnvironmentOptions) -> None:
@@ -252,68 +250,11 @@ def _show_told(study: Path, opened: "Study", result: "Round | None") -> None:
     console, now = new_console(), opened.status()
     if result is not None:
         show_round(console, opened.world.name, now.schedule, result, now.truth)
-    say(console, _nothing_left(now) if now.finished else f"Next: policyspace study ask {study}", style="dim")
-
-
-def _nothing_left(status: "Status") -> str:
-    return f"Nothing is left to ask: {status.finished}."
+    say(console, nothing_left(now) if now.finished else f"Next: policyspace study ask {study}", style="dim")
 
 
 def _json(content: dict[str, Any]) -> str:
     return json_text.dumps(content, indent=1, ensure_ascii=False)
-
-
-def _show_request(world: str, schedule: "Schedule", request: "Request") -> None:
-    from policyspace.report.configuration_words import configuration_in_words
-
-    console = new_console()
-    say(
-        console,
-        f"Round {request.number + 1} of at most {schedule.num_rounds}: {request.num_episodes} episodes "
-        f"({level_in_words(schedule, request.number)})",
-        style="bold",
-    )
-    say(console, f"Configuration: {configuration_in_words(world, request.configuration)}.")
-    for name, value in request.configuration.items():
-        say(console, f"  {name} = {value}", style="dim")
-    say(console, f"Why: {request.why}")
-    say(console, f"What it would settle: {_settles(request)}")
-    for warning in request.warnings:
-        say(console, f"Warning: {warning}", style="yellow")
-
-
-def _settles(request: "Request") -> str:
-    """What the forecasts say, most promising first."""
-    if not request.forecasts:
-        known = "nothing is known yet" if request.design is None else "nothing can be forecast of networks and e-values"
-        return f"{known}; {len(request.asked_for)} units are tested."
-    shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
-    said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
-    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
-    rest = len(request.forecasts) - len(shown)
-    sizes = [f.detectable_effect for f in request.forecasts if f not in shown and f.detectable_effect < 10]
-    known = f"if the agent keeps its weights, the chance to show {said}{more}" if shown else ""
-    some = "" if len(sizes) == rest else f" for {len(sizes)} of them"
-    reach = f", but{some} weights of size {max(sizes):.2g} would show" if sizes else ""
-    unknown = f"of {rest} units nothing has been seen so far{reach}" if rest else ""
-    return "; ".join(part for part in (known, unknown) if part) + "."
-
-
-def _share(power: float) -> str:
-    return "> 99%" if power > 0.99 else f"{power:.0%}"
-
-
-def _show_status(status: "Status") -> None:
-    console, settings = new_console(), status.settings
-    say(console, status.sentence, style="bold")
-    for result, moment in zip(status.rounds, status.reported_at, strict=True):
-        show_round(console, settings["world_name"], status.schedule, result, status.truth)
-        say(console, f"  reported {moment}", style="dim")
-    say(console, status.schedule.promise(settings["design"]), style="dim")
-    if status.finished is not None:
-        say(console, _nothing_left(status))
-    elif status.request is not None:
-        say(console, f"Asked and not yet reported: round {status.request.number + 1}.")
 
 
 def _toml(configuration: dict[str, Any]) -> str:
