@@ -9,7 +9,7 @@ from policyspace.experiments.minigolf_curve import AGENTS
 from policyspace.experiments.minigolf_learning import OURS, deviation_of
 from policyspace.experiments.records import Record
 from policyspace.report.estimates import Mean, mean_of
-from policyspace.report.plots import draw_lines
+from policyspace.report.plots import draw_lines, legend_below
 from policyspace.report.style import BLUE, RED, new_plot
 from policyspace.results.frames import groups, means, paired, tidy
 from policyspace.results.judging import FEWEST, Part, verdict_of, why
@@ -172,29 +172,26 @@ def draw(found: pl.DataFrame, reference: dict[str, dict[float, float]], title: s
         _mark(axes, agent, {length: mean.value for length, mean in returns.items()})
         if agent in reference:
             axes.plot(*zip(*reference[agent].items(), strict=True), "x", color=COLOURS[agent], markersize=6, zorder=5)
-    draw_lines(axes, means(found, "return", "agent", "length"), COLOURS, apart=0, dense=True)
-    lowest = [mean.value for (_, length), mean in means(found, "return", "agent", "length").items() if length > 1]
-    axes.set_ylim(min(-5.0, 1.08 * min(lowest)), 0.8)
+    shown = means(found, "return", "agent", "length")
+    draw_lines(axes, shown, COLOURS, NAMES, apart=0, dense=True)
+    lowest = [mean.low if np.isfinite(mean.low) else mean.value for (_, length), mean in shown.items() if length > 1]
+    axes.set_ylim(min(-5.0, 1.04 * min(lowest)), 0.8)
     axes.set_xlim(0.7, 15.3)
     axes.set_xticks([1, 3, 5, 7, 9, 11, 13, 15])
     crosses = "; crosses: an independent optimisation" if reference else ""
     axes.set_xlabel(f"putter length ω (diamonds: the optimum that the paper states{crosses})")
     axes.set_ylabel("mean undiscounted return")
+    legend_below(axes)
     return figure
 
 
 def _mark(axes: "Axes", agent: str, curve: dict[float, float]) -> None:
-    """The best putter of an agent, the paper's, and the agent's name: above the upper line, below the lower one."""
+    """The best putter of an agent, named above the upper line and below the lower one, and the paper's."""
     colour, best, above = COLOURS[agent], max(curve, key=lambda length: curve[length]), agent == "A1"
     axes.plot(best, curve[best], "o", color=colour, markersize=8, zorder=4)
     axes.annotate(f"best at {best:g}", (best, curve[best]), xytext=(5, 9) if above else (-2, -26),
                   textcoords="offset points", ha="left", color=colour, fontsize=9)  # fmt: skip
-    paper, middle = (float(np.interp(at, list(curve), list(curve.values()))) for at in (PAPER[agent], 7.5))
+    paper = float(np.interp(PAPER[agent], list(curve), list(curve.values())))
     axes.plot(
         PAPER[agent], paper, "D", markerfacecolor="none", markeredgewidth=1.6, color=colour, markersize=13, zorder=3
     )
-    # To the right of one line, to the left of the other: clear of both, flat or falling.
-    axes.annotate(
-        NAMES[agent], (7.5, middle), xytext=(6, 12) if above else (-6, -24), textcoords="offset points",
-        ha="left" if above else "right", color=colour, fontsize=9.5, fontweight="bold",
-    )  # fmt: skip
