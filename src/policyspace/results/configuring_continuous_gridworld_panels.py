@@ -28,7 +28,7 @@ def _where_too_many(records: list[Record]) -> str:
     if not GOAL_FEATURES < worst < 3 * GOAL_FEATURES or wrong[worst] <= FLAT:
         return ""
     return (
-        f"Others are selected most at n = {worst}: the {GOAL_FEATURES} features of the goal stay the same within an episode, "
-        "so few more episodes than that hardly tell them apart, and agents that hardly learned wander by their own noise, of "
-        "which their states are then made. λ of what is not controlled is larger there than χ² says."
+        f"Others are selected most at n = {worst}: the {GOAL_FEATURES} features of the goal stay the same within an "
+        "episode, so few more episodes than that hardly tell them apart, and agents that hardly learned wander by their own "
+        "noise, of which their states are then made. λ of what is not controlled is larger there than χ² says."
     )
