@@ -61,7 +61,7 @@ def _law_panel(statistics: pl.DataFrame, level: float) -> Panel:
         rows.append((n, test, float(np.median(values)), above_it, negative))
     most = max(n for n, *_ in rows)
     said = "; ".join(
-        f"{TESTS[test][0]}: {share.words} above it, median {median:.1f}, {negative} of {share.num_runs} negative"
+        f"{TESTS[test][0]}: {share.words} above it, median {_shown(median)}, {negative} of {share.num_runs} negative"
         for n, test, median, share, negative in rows
         if n == most
     )
@@ -75,7 +75,7 @@ def _law_panel(statistics: pl.DataFrame, level: float) -> Panel:
         _draw(statistics, critical),
         ("test", "episodes", "sensors", "median of λ", f"above {critical:.1f}", "negative"),
         [
-            (TESTS[test][0], str(n), str(share.num_runs), f"{median:.1f}".replace("-", "−"), share.words, str(negative))
+            (TESTS[test][0], str(n), str(share.num_runs), _shown(median), share.words, str(negative))
             for n, test, median, share, negative in rows
         ],
         {
@@ -86,6 +86,10 @@ def _law_panel(statistics: pl.DataFrame, level: float) -> Panel:
             ],
         },
     )
+
+
+def _shown(number: float) -> str:
+    return f"{number:.1f}".replace("-", "−")
 
 
 def _when(tests: set[str]) -> str:
