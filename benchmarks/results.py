@@ -1,9 +1,10 @@
-"""What a finished `policyspace reproduce` left, as docs/results/ shows it: its figures, its numbers, and a page to read.
+"""What a finished `policyspace reproduce` left, as docs/results/ shows it: figures, numbers, records, and a page to read.
 
 `python -m benchmarks.results [FOLDER]`, by default `results`.
 """
 
 import json
+import lzma
 import shutil
 import sys
 from pathlib import Path
@@ -19,7 +20,8 @@ HEAD = """# Results
 
 What `policyspace reproduce` found with the paper's number of runs: each claim in the paper's words, what the settings that
 the paper states give (*literal*), and what our defaults give (*ours*). The command itself leaves the same as one
-self-contained page ([how](../reproduce.md)). All digits: [results.json](results.json).
+self-contained page ([how](../reproduce.md)). All digits: [results.json](results.json); every run:
+[records.sqlite.xz](records.sqlite.xz).
 """
 
 
@@ -97,6 +99,8 @@ def main() -> None:
     shutil.rmtree(DOCS, ignore_errors=True)
     DOCS.mkdir(parents=True)
     shutil.copy(folder / FILES.numbers, DOCS / "results.json")
+    records = (folder / "records.sqlite").read_bytes()
+    (DOCS / "records.sqlite.xz").write_bytes(lzma.compress(records, preset=9))
     for entry in found.values():
         for procedure, column in entry["columns"].items():
             figures = FILES.figures_of(procedure)
