@@ -57,9 +57,8 @@ def _renamed(world: GymnasiumWorld, data: Demonstrations) -> tuple[Demonstration
     )
     listed = ", ".join(parts if len(parts) <= 8 else (*parts[:3], "…", parts[-1]))
     note = f"the numbers of an observation have no names in the data: they are taken for {listed}, in this order."
-    return replace(data, names=names, blocks=levels_of(names), recorded={}), [
-        note
-    ]  # which may be called as features are
+    # What was recorded beside the features may be called as one of them is now.
+    return replace(data, names=names, blocks=levels_of(names), recorded={}), [note]
 
 
 def _with_levels(world: GymnasiumWorld, data: Demonstrations, category: str) -> tuple[Demonstrations, list[str]]:
