@@ -304,6 +304,9 @@ def test_levels_that_the_environment_has_not_are_refused(lake, tmp_path):
     frame = polars.DataFrame({"observation": states + 4, "move": log.actions, "run": log.episodes})
     with pytest.raises(InputError, match="have the levels observation=17, observation=18"):
         lake_study(tmp_path / "s.sqlite").tell(frame, **COLUMNS)
+    frame = polars.DataFrame({"observation": np.maximum(states, 0.5), "move": log.actions, "run": log.episodes})
+    with pytest.raises(InputError, match="'observation' is a category, whose levels are whole numbers, found others"):
+        lake_study(tmp_path / "t.sqlite").tell(frame, **COLUMNS)
 
 
 def test_a_category_may_be_all_that_is_in_question(tmp_path):

@@ -66,7 +66,11 @@ def _with_levels(world: GymnasiumWorld, data: Demonstrations, category: str) -> 
     wanted = levels_of(world.feature_names)[category]
     if category in data.names:
         numbers = data.features[:, data.names.index(category)]
-        columns = {f"{category}={value:g}": (numbers == value).astype(float) for value in np.unique(numbers)}
+        if (numbers != np.round(numbers)).any():
+            raise InputError(
+                f"'{category}' is a category, whose levels are whole numbers, found others: check that column."
+            )
+        columns = {f"{category}={value:.0f}": (numbers == value).astype(float) for value in np.unique(numbers)}
         notes = list[str]()
     else:
         columns = {name: data.features[:, data.names.index(name)] for name in levels_of(data.names)[category]}
