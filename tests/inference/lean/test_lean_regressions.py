@@ -28,7 +28,7 @@ def every_block(rows: Rows) -> Basis:
             Bumps.of(rows, 3, CURVED, Scale.of(rows)),
             Products.pairs(rows, NONE),
             Products.powers(rows, 3, CURVED),
-            Waves.of(rows, 12, 0, FOUR),
+            Waves.of(rows, 12, 0, FOUR, NONE),
         ),
         Scale.of(rows),
     )

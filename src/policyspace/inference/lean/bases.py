@@ -152,13 +152,15 @@ class Waves(Block):
     phases: np.ndarray
 
     @classmethod
-    def of(cls, rows: Rows, num_waves: int, seed: int, inputs: np.ndarray) -> "Waves":
-        """`num_waves` random cosines of some inputs."""
+    def of(cls, rows: Rows, num_waves: int, seed: int, inputs: np.ndarray, still: np.ndarray) -> "Waves":
+        """`num_waves` random cosines of some inputs, each with one at least that does not stay `still` in an episode."""
         rng = np.random.default_rng([seed, num_waves])
-        usable = np.flatnonzero(inputs)
+        usable, moving = np.flatnonzero(inputs), np.flatnonzero(inputs & ~still)
         slopes = np.zeros((rows.inputs.shape[1], num_waves))
         for wave in range(num_waves):
             chosen = rng.permutation(usable)[: min(2 + wave % 2, len(usable))]
+            if still[chosen].all():
+                chosen[0] = rng.choice(moving)
             slopes[chosen, wave] = rng.choice([0.7, 1.3, 2.2]) * rng.standard_normal(len(chosen)) / np.sqrt(len(chosen))
         return cls("waves", slopes != 0, slopes, rng.uniform(0, 2 * np.pi, num_waves))
 

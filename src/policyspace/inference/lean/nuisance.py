@@ -116,11 +116,11 @@ def families_of(rows: Rows, seed: int) -> dict[str, tuple[Block, ...]]:
         knots = max(min(_knots(rows.num), spare), FEWEST_KNOTS)
         fine = Bumps.of(rows, knots, curved & ~still, scale)
         offer("fine curves and products", linear, *powers, fine, between, pairs)
-    rich, mixed = list(families.values())[-1], ~(rows.constant | still)
+    rich, mixed = list(families.values())[-1], ~(rows.constant | alone)
     for share in (1.5, 3.0):
         waves = min(int(share * np.sqrt(rows.num)), MOST_COLUMNS - _width(rich))
-        if waves >= 10 and mixed.sum() > 1 and len(rich) > 1:
-            offer(f"curves, products and {waves} waves", *rich, Waves.of(rows, waves, seed, mixed))
+        if waves >= 10 and mixed.sum() > 1 and len(rich) > 1 and (mixed & ~still).any():
+            offer(f"curves, products and {waves} waves", *rich, Waves.of(rows, waves, seed, mixed, still))
     return families
 
 
