@@ -69,8 +69,10 @@ class Trial(gymnasium.Env):
         return (self.spread * self.np_random.normal(size=self.observation_space.shape)).astype(np.float32)
 
 
-@pytest.mark.parametrize(("steps", "move"), [(1, False), (4, True)])
-def test_a_round_of_an_unknown_agent_is_as_large_as_its_test_needs(steps, move):
+@pytest.mark.parametrize(
+    ("steps", "move", "short_of"), [(1, False, "rows"), (12, False, "episodes"), (4, True, "rows")]
+)
+def test_a_round_of_an_unknown_agent_is_as_large_as_its_test_needs(steps, move, short_of):
     """By the plan's own number of episodes a batch of an unknown agent gets a promise, with a third of them none."""
     world = GymnasiumWorld.of(lambda spread=1.0: Trial(3, steps, move, spread), {"spread": (0.5, 2.0)})
     space = world.policy_space()
@@ -87,4 +89,4 @@ def test_a_round_of_an_unknown_agent_is_as_large_as_its_test_needs(steps, move):
     status = Status(Schedule.of(space, True))
     assert not outcome_with_rounds_before(space, status, batch(plan.needed)).warnings
     said = outcome_with_rounds_before(space, status, batch(plan.needed // 3)).warnings[-1]
-    assert "are too few for regressions" in said and ("rows" if move else "episodes") in said
+    assert "are too few for regressions" in said and short_of in said

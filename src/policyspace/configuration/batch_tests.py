@@ -91,7 +91,7 @@ def _tested(
             known, both = shown if schedule.paper_rule else shown.with_always(selected), schedule.combined
             found = _one_at_a_time(known, data, level, schedule.paper_rule, both)
         else:
-            test = _test_of(shown, data)
+            test = _test_of(shown)
             found = combinatorial(shown, data, level, schedule.paper_rule, test=test, checked=shown.guess)
         if shown.guess and found.promise is None:
             raise InputError(found.contradicted or "no test makes a promise for it")
@@ -123,9 +123,9 @@ def _one_at_a_time(
     checked: a study is about an agent of the space, and its batches are few rows each.
     """
     if paper_rule:
-        return simplified(space, data, level, "bonferroni", test=_test_of(space, data), checked=False)
+        return simplified(space, data, level, "bonferroni", test=_test_of(space), checked=False)
     if space.guess:
-        return simplified(space, data, level, "holm", test=_test_of(space, data))
+        return simplified(space, data, level, "holm", test=_test_of(space))
     part = without_dependent_features(space, data)
     if part is not None:
         likelihood = likelihood_of(*part)
@@ -141,7 +141,7 @@ def _one_at_a_time(
             return replace(found, core=[name for name in found.core if name in declared | shown])
         if part[0].groups == space.groups and not space.fixed.any():
             return simplified_by(likelihood, data, level, "holm", test="wilks", checked=False)  # nothing was left out
-    return simplified(space, data, level, "holm", test=_test_of(space, data), checked=False)
+    return simplified(space, data, level, "holm", test=_test_of(space), checked=False)
 
 
 def _larger_p_values(found: Identification, p_values: Mapping[str, float]) -> Identification:
@@ -177,16 +177,12 @@ def made_of_noise(data: Demonstrations) -> str | None:
     )
 
 
-def _test_of(space: PolicySpace, data: Demonstrations) -> TestName:
+def _test_of(space: PolicySpace) -> TestName:
     """Agents that learned inside the space are tested by its own law; networks, which have none, by universal inference.
 
     Where the space is a guess, no model is trusted: a batch is too small to show all that contradicts the guess, and the
-    evidence of several adds up what each of them fails to show. Only agents that never waver, of whom such a test can say
-    nothing, are tested as `identify` tests them.
+    evidence of several adds up what each of them fails to show.
     """
-    if not space.guess:
-        return "universal" if space.many_peaks else "wilks"
-    if not data.discrete:
+    if space.guess:
         return "lean"
-    likelihood = likelihood_of(space, data)
-    return "auto" if likelihood.full.separated and likelihood.identifiable else "lean"
+    return "universal" if space.many_peaks else "wilks"

@@ -103,10 +103,13 @@ def _needed(space: PolicySpace, seen: Look) -> tuple[int, str]:
     )
     if not space.guess:
         return needed, why
-    flexible = math.ceil(rows_needed(width) / seen.length)
-    # Where nothing moves an episode says no more than one row, and curves get finer with every one.
-    while still == width and (more := units_needed(width, width, round(flexible * seen.length))) > flexible:
+    columns = [own for own in (space.group_columns() or {}).values() if own]
+    sizes, curved = [len(own) for own in columns], sum(seen.still[own[0]] for own in columns if len(own) == 1)
+    # Curves of features that stay the same within an episode get finer with the number of these.
+    flexible, more = 0, 1
+    while more > flexible:
         flexible = more
+        more = max(units_needed(curved, still, flexible), math.ceil(rows_needed(sizes, curved, flexible) / seen.length))
     if flexible <= needed:
         return needed, why
     return flexible, (

@@ -95,6 +95,11 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
     ):
         what = "rows have sampling weights" if data.sampling_weights else "rows of one subject belong together"
         return "robust", f"{what}, for which its variance makes up"
+    if data.whole is not None and likelihood.full.separated and about_features:
+        return "lean", "no finite parameter is most likely (separation), and Firth's test needs all rows in memory"
+    broken = check().broken(SupportTest.assumes)
+    if broken and about_features:
+        return "lean", broken[0]
     if data.discrete and likelihood.identifiable and likelihood.design is not None and data.whole is None:
         if likelihood.full.separated:
             return "firth", "the agent is so regular that no finite parameter is most likely (separation)"
@@ -103,11 +108,6 @@ def choose(test: str, likelihood: Likelihood, data: Demonstrations, check: Calla
                 "firth",
                 f"{likelihood.total_weight:g} pairs are few for {likelihood.space.num_parameters} parameters",
             )
-    if data.whole is not None and likelihood.full.separated and about_features:
-        return "lean", "no finite parameter is most likely (separation), and Firth's test needs all rows in memory"
-    broken = check().broken(SupportTest.assumes)
-    if broken and about_features:
-        return "lean", broken[0]
     return "wilks", "nothing in the data contradicts what the policy space assumes"
 
 

@@ -1,7 +1,7 @@
 """Do the data contradict what a policy space assumes? Its form, its noise, and rows that are independent decisions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -12,7 +12,14 @@ from policyspace.data.large.samples import STRETCH
 from policyspace.fits.base import Likelihood
 from policyspace.inference.lean.held_out import held_out_errors
 from policyspace.inference.lean.rows import checked_rows, sample_of_episodes
-from policyspace.inference.residual_tests import clustered_p, lag_correlation, lag_p, pairs, smallest_p
+from policyspace.inference.residual_tests import (
+    clustered_p,
+    lag_correlation,
+    lag_p,
+    pairs,
+    smallest_p,
+    stretches_told_apart,
+)
 from policyspace.policies.base import PolicySpace
 from policyspace.progress import say_progress
 
@@ -38,6 +45,9 @@ VISIBLE = 0.05
 FEWEST_ROWS = 8
 """Rows a parameter of a linear policy below which its residuals are made by the fit more than by the agent."""
 
+
+CERTAIN = 1e-2
+"""Standardised residuals below which a fit counts as perfect in a row: one of labels has a chance of 1e-4 to be wrong."""
 
 MOST_LAGS = 4
 """Last actions that are tried as an explanation of rows that depend on each other."""
@@ -65,6 +75,14 @@ class Residuals:
     noise_is_given: bool
     discrete: bool
     actions: np.ndarray  # [n, k], those that were taken
+
+    def uncertain(self) -> "Residuals":
+        """Those of the rows, and of the labels, of which the fit leaves something to chance."""
+        open_ = np.abs(self.values) > CERTAIN
+        kept, labels = open_.any(axis=1), open_.any(axis=0)
+        same = {name: getattr(self, name)[kept] for name in ("features", "fitted", "episodes", "actions")}
+        clusters = None if self.clusters is None else self.clusters[kept]
+        return replace(self, values=self.values[kept][:, labels], clusters=clusters, **same)
 
 
 @dataclass(frozen=True)
@@ -120,15 +138,34 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
 
 
 def _looked_at(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -> ModelCheck:
-    left = None if likelihood.full.separated else _residuals(likelihood, data, rows)
+    left = _residuals(likelihood, data, rows)
     if left is None:
-        if likelihood.full.separated:
-            return unchecked("the data are fitted perfectly, and nothing is left to look at")
         return unchecked("this policy cannot say what it expects")
-    if likelihood.design is not None and data.num_pairs < FEWEST_ROWS * _parameters_of_an_action(likelihood):
-        return unchecked(f"{data.num_pairs} rows are too few for what this policy leaves over to look like its noise")
     of = "" if len(rows) == data.num_logged else f" (on {len(rows)} of {data.num_logged} rows, whole episodes)"
+    num_rows = data.num_pairs
+    if likelihood.full.separated:
+        left = left.uncertain()
+        num_rows = len(left.values)
+        if not num_rows:
+            return _of_perfect_fit(likelihood, data)
+        of = f" (on the {num_rows} rows in which the fit is not perfect)"
+    if likelihood.design is not None and num_rows < FEWEST_ROWS * _parameters_of_an_action(likelihood):
+        return unchecked(f"{num_rows} rows are too few for what this policy leaves over to look like its noise")
     return ModelCheck([_independence(left, of), _form(left, of), _noise(left, of)], _fed_back(left))
+
+
+def _of_perfect_fit(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
+    """Nothing is left to look at, but actions that hardly ever change may be told apart by chance."""
+    found = unchecked("the data are fitted perfectly, and nothing is left to look at")
+    episodes = np.zeros(data.num_pairs, dtype=np.int64) if data.episodes is None else data.episodes
+    stretches, p = stretches_told_apart(data.actions, episodes, round(_parameters_of_an_action(likelihood)))
+    if p <= DEPENDENCE_LEVEL:
+        return found
+    words = (
+        f"rows are not independent decisions: the actions change so rarely ({stretches} stretches of equal ones) that a "
+        f"linear rule may tell them apart by chance (p = {p:.2g})"
+    )
+    return ModelCheck([Assumption("independent rows", False, p, words), *found.assumptions[1:]])
 
 
 def _parameters_of_an_action(likelihood: Likelihood) -> float:

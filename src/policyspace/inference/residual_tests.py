@@ -3,13 +3,16 @@
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import fdtrc, ndtr
+from scipy.special import bdtr, fdtrc, ndtr
 
 CHUNK = 1024
 """Rows whose products are made at a time."""
 
 LAGS = 4
 """Distances between rows at which correlation is looked for."""
+
+SELDOM = 0.5
+"""Changes of the action, as a share of those that independent draws would have, below which it changes rarely."""
 
 
 def smallest_p(targets: np.ndarray, base: np.ndarray, candidates: Iterable[np.ndarray]) -> float:
@@ -93,3 +96,19 @@ def clustered_p(scores: np.ndarray, clusters: np.ndarray) -> float:
     z = excess.sum(axis=0) / np.maximum(np.sqrt((excess**2).sum(axis=0)), np.finfo(float).tiny)
     total = excess.sum(axis=0) / np.maximum(squares.sum(axis=0), np.finfo(float).tiny)
     return float(min(1.0, len(z) * ndtr(-z[total > 0]).min(initial=1.0)))
+
+
+def stretches_told_apart(labels: np.ndarray, episodes: np.ndarray, num_columns: int) -> tuple[int, float]:
+    """Stretches of equal labels within episodes, and the chance that a linear rule tells so many apart; 0 if they are short.
+
+    N points in general position are told apart by a rule of D columns with the chance P(B < D), B being binomial of N − 1
+    fair tosses (Cover 1965). An agent that stays with an action decides once a stretch, not once a row.
+    """
+    inside = pairs(episodes, 1)
+    changes = int((labels[inside] != labels[inside + 1]).sum())
+    _, counts = np.unique(labels, return_counts=True)
+    usual = len(inside) * (1 - float(((counts / counts.sum()) ** 2).sum()))
+    stretches = changes + len(np.unique(episodes))
+    if changes > SELDOM * usual:
+        return stretches, 0.0
+    return stretches, float(bdtr(num_columns - 1, stretches - 1, 0.5)) if stretches > num_columns else 1.0

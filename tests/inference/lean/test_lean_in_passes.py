@@ -20,6 +20,8 @@ from policyspace.data.large.log import open_log
 from policyspace.data.large.parts import data_set
 from policyspace.inference.lean import all_rows, nuisance
 from policyspace.inference.lean.clusters import Owned, Runs
+from policyspace.inference.lean.scores import Scorer
+from policyspace.inference.lean.sums import Steps
 
 NUM, LONG = 12_000, 30
 FEATURES = ["x0", "x1", "x2", "colour"]
@@ -85,8 +87,11 @@ def test_whole_episodes_are_tested_as_in_memory(tmp_path, action, said, rule):
 
 
 def test_a_sample_chooses_and_all_rows_decide_as_in_memory(tmp_path, monkeypatch):
-    """Linear regressions: those of the sample and of all rows are the same, and the sums are those of memory."""
+    """Linear regressions, with steps at fixed places: those of the sample and of all rows are the same, and so the sums."""
     monkeypatch.setattr(nuisance, "ROWS_A_COLUMN", 1e9)
+    monkeypatch.setattr(
+        Scorer, "_at_quantiles", lambda self, index, fit: Steps(index, np.zeros(1, int), np.zeros(1), np.ones(1))
+    )
     table = table_of(seed=3).drop_columns(["colour", "label", "other"])
     words = {"features": ["x0", "x1"], "episodes": "run", "test": "lean", "dependence": "episodes"}
     expected = identify(table, "amount", **words)

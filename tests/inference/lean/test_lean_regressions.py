@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from policyspace.inference.lean.bases import Basis, Bumps, Linear, Products, Waves
+from policyspace.inference.lean.bases import Basis, Bumps, Linear, Products, Scale, Waves
 from policyspace.inference.lean.held_out import folds, held_out_error
 from policyspace.inference.lean.moments import Projector, moments
-from policyspace.inference.lean.nuisance import WIDEST, richest_family
+from policyspace.inference.lean.nuisance import WIDEST, richest_family, rows_needed
 from policyspace.inference.lean.rows import Rows, checked_rows
 
 FOUR, CURVED, NONE = np.ones(4, bool), np.array([True, True, True, False]), np.zeros(4, bool)
@@ -25,11 +25,12 @@ def every_block(rows: Rows) -> Basis:
     return Basis(
         (
             Linear.of(4),
-            Bumps.of(rows, 3, CURVED),
+            Bumps.of(rows, 3, CURVED, Scale.of(rows)),
             Products.pairs(rows, NONE),
             Products.powers(rows, 3, CURVED),
-            Waves.of(rows, 12, 0, FOUR),
-        )
+            Waves.of(rows, 12, 0, FOUR, NONE),
+        ),
+        Scale.of(rows),
     )
 
 
@@ -84,7 +85,7 @@ def test_repeated_and_empty_columns_do_no_harm():
 
 def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
     rows = some_rows()
-    basis = Basis((Linear.of(4), Products.powers(rows, 2, CURVED), Products.pairs(rows, NONE)))
+    basis = Basis((Linear.of(4), Products.powers(rows, 2, CURVED), Products.pairs(rows, NONE)), Scale.of(rows))
     fold = folds(rows, seed=3)
     assert all(len(np.unique(fold[rows.episode == episode])) == 1 for episode in range(30))
     error = held_out_error(moments(basis, rows, fold, 5), np.ones(basis.width, bool), np.array([basis.width]))
@@ -117,8 +118,11 @@ def test_more_rows_never_make_the_family_poorer(inputs):
 
 def test_without_products_of_all_inputs_the_family_says_how_many_rows_would_do():
     few = richest_family(some_rows(100), 0)
-    assert few.name == "linear" and "100 rows are too few" in few.too_simple and "which need 120" in few.too_simple
-    assert richest_family(some_rows(120), 0).too_simple is None
+    assert few.name == "linear" and "100 rows are too few" in few.too_simple and "which need 112" in few.too_simple
+    assert (
+        richest_family(some_rows(111), 0).too_simple is not None
+        and richest_family(some_rows(112), 0).too_simple is None
+    )
     rng = np.random.default_rng(1)
     x = rng.standard_normal((2000, 60))
     many = richest_family(checked_rows(x, x[:, 0] + rng.standard_normal(2000)), 0)
@@ -135,14 +139,46 @@ def test_two_valued_inputs_have_products_and_no_curves():
     assert [block.name for block in family.basis.blocks][:2] == ["linear", "pairs"] and family.too_simple is None
 
 
-def test_inputs_that_stay_the_same_within_few_episodes_have_no_curves_and_no_products_with_each_other():
-    """With 30 episodes, curves of inputs that change only between them would explain any of those."""
+def test_inputs_that_stay_the_same_within_few_episodes_have_curves_of_few_points_or_no_promise():
+    """Two such inputs: 2·(3 + 5) columns and their product tell episodes apart, of which two a column are wanted."""
     rng = np.random.default_rng(3)
-    x = np.hstack([np.repeat(rng.standard_normal((30, 2)), 40, axis=0), rng.standard_normal((1200, 2))])
-    actions, episodes = rng.standard_normal(1200), np.arange(1200) // 40
-    together = richest_family(checked_rows(x, actions, episodes=episodes), 0)
-    depends = together.basis.depends
-    assert (depends[:2].any(axis=0) & ~depends[2:].any(axis=0)).sum() == 2  # linear alone
-    assert depends[2:].all(axis=0).any() and (depends[0] & depends[2]).any() and together.too_simple is None
-    apart = richest_family(checked_rows(x, actions, episodes=rng.permutation(episodes)), 0).basis.depends
-    assert (apart[:2].any(axis=0) & ~apart[2:].any(axis=0)).sum() > 10
+
+    def family(num_episodes: int, shuffled: bool = False):
+        num = 40 * num_episodes
+        still, episodes = rng.standard_normal((num_episodes, 2)), np.arange(num) // 40
+        x = np.hstack([still[episodes], rng.standard_normal((num, 2))])
+        episodes = rng.permutation(episodes) if shuffled else episodes
+        return richest_family(checked_rows(x, rng.standard_normal(num), episodes=episodes), 0)
+
+    enough, fewer, ordinary = family(34), family(33), family(34, shuffled=True)
+    depends = [found.basis.depends for found in (enough, fewer, ordinary)]
+    between = [int((own[:2].any(axis=0) & ~own[2:].any(axis=0)).sum()) for own in depends]
+    assert between[:2] == [17, 2] and between[2] > 17
+    assert enough.too_simple is None and ordinary.too_simple is None
+    assert "33 episodes are too few" in fewer.too_simple and "which need 34" in fewer.too_simple
+    assert all((own[0] & own[2]).any() for own in depends)  # with others they have products in any case
+
+
+def test_levels_of_a_category_have_no_products_with_each_other_and_ask_for_no_rows():
+    """The product of two levels that exclude each other is a sum of both, so nothing is missed without it."""
+    rng = np.random.default_rng(4)
+    level = rng.integers(0, 11, size=400)
+    x = np.column_stack([level[:, None] == np.arange(1, 11), rng.standard_normal(400)]).astype(float)
+    rows = checked_rows(x, rng.standard_normal(400))
+    pairs = Products.pairs(rows, np.zeros(11, bool))
+    assert {tuple(pair) for pair in pairs.factors} == {(i, 10) for i in range(10)}
+    assert richest_family(rows, 0).too_simple is None and rows_needed([10, 1]) == 8 * (1 + 11 + 10 + 1) <= 400
+    few = richest_family(checked_rows(x[:180], rng.standard_normal(180)), 0).too_simple
+    assert f"which need {rows_needed([10, 1])}" in few
+
+
+def test_inputs_with_heavy_tails_are_seen_by_their_ranks():
+    """Those of the log-normal law become normal ones again; the others are only clipped."""
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal((4000, 2))
+    rows = checked_rows(np.column_stack([np.exp(2 * z[:, 0]), z[:, 1]]), rng.standard_normal(4000))
+    seen = Scale.of(rows)(rows.inputs)
+    middle = np.abs(z[:, 0]) < 2
+    np.testing.assert_allclose(seen[middle, 0], z[middle, 0], atol=0.15)
+    assert np.array_equal(seen[:, 1], np.clip(rows.inputs[:, 1], -4, 4))
+    assert (np.diff(seen[np.argsort(z[:, 0]), 0]) >= 0).all()

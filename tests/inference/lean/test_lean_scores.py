@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from policyspace.data.blocks import Block
 from policyspace.inference.lean.all_rows import InMemory
-from policyspace.inference.lean.bases import Basis, Linear, Products
+from policyspace.inference.lean.bases import Basis, Linear, Products, Scale
 from policyspace.inference.lean.clusters import Listed
 from policyspace.inference.lean.leverage import shrink_factor
 from policyspace.inference.lean.rows import Rows, checked_rows
@@ -25,15 +25,21 @@ def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> Rows:
 def scorer_of(rows: Rows, squares: bool = False) -> Scorer:
     every, none = np.ones(4, bool), np.zeros(4, bool)
     products = (Products.powers(rows, 2, every), Products.pairs(rows, none))
-    basis = Basis((Linear.of(4), *products) if squares else (Linear.of(4),))
+    basis = Basis((Linear.of(4), *products) if squares else (Linear.of(4),), Scale.of(rows))
     return Scorer(rows, basis, InMemory(rows))
+
+
+@pytest.fixture
+def without_steps(monkeypatch):
+    """Regressions on the basis alone, which explicit least squares give to all digits."""
+    monkeypatch.setattr(Scorer, "_with_steps", lambda self, plans: tuple(plan.look for plan in plans))
 
 
 def residual(table: np.ndarray, target: np.ndarray) -> np.ndarray:
     return target - table @ np.linalg.lstsq(table, target, rcond=None)[0]
 
 
-def test_linear_use_is_the_generalised_covariance_measure():
+def test_linear_use_is_the_generalised_covariance_measure(without_steps):
     # Shah and Peters (2020): T = Σ R_i / √(Σ R_i² − (Σ R_i)²/n), R_i the product of the two regressions' residuals.
     rows = some_rows(400)
     scorer = scorer_of(rows)
@@ -47,7 +53,7 @@ def test_linear_use_is_the_generalised_covariance_measure():
     assert found.major.sum() == 1 and found.num_regressors == 4
 
 
-def test_every_entry_against_regressions_of_the_whole_table():
+def test_every_entry_against_regressions_of_the_whole_table(without_steps):
     rows = some_rows(5000, num_actions=2)  # more than one chunk
     scorer = scorer_of(rows, squares=True)
     plan = scorer.plan([2, 3], [0, 1])
@@ -116,20 +122,25 @@ def test_leverage_is_that_of_bell_and_mccaffrey():
     assert shrink_factor(scorer, plan, rows.episode, 10) == pytest.approx(np.sqrt(raw / corrected), rel=1e-6)
 
 
-def test_labels_and_inputs_are_regressed_on_steps_of_first_fits_too():
-    """Joint least squares on the basis and on steps of a linear and of the whole fit, at quantiles, by hand."""
+@pytest.mark.parametrize("discrete", [True, False])
+def test_actions_and_inputs_are_regressed_on_steps_of_first_fits_too(discrete):
+    """Joint least squares on the basis and on steps of linear and whole fits, at quantiles, by hand."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((700, 4))
+    x[:, 3] += np.tanh(3 * x[:, 0] * x[:, 1])
     labels = np.where(x[:, 0] > 0.3, 2, np.where(x[:, 1] > 0, 1, 0))
-    rows = checked_rows(x, np.where(rng.random(700) < 0.1, rng.integers(3, size=700), labels), num_labels=3)
+    if discrete:
+        rows = checked_rows(x, np.where(rng.random(700) < 0.1, rng.integers(3, size=700), labels), num_labels=3)
+    else:
+        rows = checked_rows(x, (labels == 2) + 0.1 * rng.standard_normal(700))
     scorer = scorer_of(rows, squares=True)
     plan = scorer.plan([0, 1, 2], [3])
     (look,) = scorer._with_steps([plan])
     table = scorer.basis.columns(rows.inputs)
-    kept, steps = table[:, plan.mask], []
-    for columns in (kept[:, :4], kept):
-        for fit in (columns @ np.linalg.lstsq(columns, rows.actions, rcond=None)[0]).T:
-            centres = np.quantile(fit, (np.arange(8) + 0.5) / 8)  # 700 rows, 20 a step of 2 × 2 fits
+    kept, steps, num = table[:, plan.mask], [], 7 if discrete else 11  # 700 rows, 20 a step of 5 or 3 fits
+    for columns, targets in ((kept[:, :4], rows.actions), (kept, rows.actions), (kept, rows.inputs[:, 3:])):
+        for fit in (columns @ np.linalg.lstsq(columns, targets, rcond=None)[0]).T:
+            centres = np.quantile(fit, (np.arange(num) + 0.5) / num)
             steps.append(expit(2 * (fit[:, None] - centres) / np.gradient(centres)))
     regressed = np.hstack([kept, *steps])
     found = look.left(Block(rows.inputs, rows.actions), look.fitted(table, table @ look.slopes)) * look.spread

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from policyspace.inference.lean.bases import Basis
+from policyspace.inference.lean.bases import Basis, Scale
 from policyspace.inference.lean.moments import Projector, moments
 from policyspace.inference.lean.nuisance import families_of
 from policyspace.inference.lean.rows import Rows
@@ -16,7 +16,7 @@ def held_out_errors(rows: Rows, seed: int) -> dict[str, float]:
     """Five-fold cross-validation over episodes (blocks of rows where there are few); 1 is no better than the mean."""
     families = families_of(rows, seed)
     blocks = list(dict.fromkeys(block for family in families.values() for block in family))
-    basis = Basis(tuple(blocks))
+    basis = Basis(tuple(blocks), Scale.of(rows))
     sums = moments(basis, rows, folds(rows, seed), NUM_FOLDS)
     starts = np.cumsum([0] + [block.width for block in blocks])
     width = basis.width

@@ -35,6 +35,9 @@ FEW_TESTED = 6
 NUM_STEPS, ROWS_A_STEP, MOST_SORTED = (3, 12), 20, 20_000
 """Steps of each fit, at least and at most; rows for each; rows whose quantiles are taken."""
 
+MOST_STEPPED = 2
+"""Tested inputs that have steps of their fits."""
+
 BATCH = 24
 """Supports that are scored in one pass over the rows."""
 
@@ -114,7 +117,7 @@ class Scorer:
         return out
 
     def _batch(self, plans: Sequence[Plan], clusters: Sequence[Clusters]) -> list[ClusterScores]:
-        looks = self._with_steps(plans) if self.rows.discrete else tuple(plan.look for plan in plans)
+        looks = self._with_steps(plans)
         again, spreads = self._second_regressions(plans, looks)
         sums = self.source.total(
             ClusterSums(self.basis, looks, again, spreads, tuple(clusters)), any(own.by_owner for own in clusters)
@@ -129,7 +132,7 @@ class Scorer:
         ]
 
     def _with_steps(self, plans: Sequence[Plan]) -> tuple[Look, ...]:
-        """Looks that regress on steps of first fits of the labels, too: a linear one, and that of the whole family."""
+        """Looks that regress on steps of first fits, too: linear and whole ones of actions, whole ones of tested inputs."""
         every = self._steps(plans)
         looks = []
         for plan, steps, total in zip(plans, every, self.source.total(StepMoments(self.basis, every)), strict=True):
@@ -154,8 +157,8 @@ class Scorer:
         indexes = []
         for plan in plans:
             linear = Projector(self.gram, plan.mask & self._linear).coefficients(self.cross)
-            indexes.append(np.hstack([linear, plan.look.slopes[:, :num_actions]]))
-        fits = [np.empty((len(some), 2 * num_actions)) for _ in plans]
+            indexes.append(np.hstack([linear, plan.look.slopes[:, : num_actions + MOST_STEPPED]]))
+        fits = [np.empty((len(some), index.shape[1])) for index in indexes]
         for start in range(0, len(some), CHUNK):
             table = self.basis.columns(some[start : start + CHUNK])
             for index, fit in zip(indexes, fits, strict=True):  # one by one: the same bits in any company

@@ -37,10 +37,10 @@ class Directions:
 
 @dataclass(frozen=True)
 class Steps:
-    """Labels change faster than curves of the inputs can: steps of the fitted labels, which can, are regressed on, too."""
+    """Labels, and actions at a bound, change faster than curves of the inputs can: steps of first fits can, too."""
 
     index: np.ndarray
-    """Coefficients of first fits of the labels [P, i]."""
+    """Coefficients of first fits of the actions and of tested inputs [P, i]."""
     source: np.ndarray
     """Which fit each step is of [m]."""
     centre: np.ndarray
@@ -65,7 +65,7 @@ class Look:
     """Standard deviations of what is left of them [k + c]."""
     directions: Directions
     steps: Steps | None = None
-    """Of labels."""
+    """Of first fits; none before there are any."""
     weights: np.ndarray | None = None
     """Coefficients of the steps [m, k + c]."""
 
