@@ -310,6 +310,10 @@ def test_what_is_no_study_is_said_to_be_none(tmp_path, study):
         assert "\n" not in str(caught.value) and name in str(caught.value)
     with pytest.raises(InputError, match="there is a file already"):
         Study.create(study.path, "gridworld")
+    with pytest.raises(InputError, match="kept in a file, found None as its path: give the name of one"):
+        Study.open(None)
+    with pytest.raises(InputError, match="kept in a file, found 3 as its path"):
+        Study.create(3, "gridworld")
 
 
 def test_damaged_data_are_noticed(study):

@@ -15,13 +15,14 @@ from policyspace.configuration.round import Round, plain
 from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.schedule import Options, Schedule
 from policyspace.configuration.status import Status, check_history
-from policyspace.configuration.stored import check_entries, is_names, is_setting, is_table_of, is_text, or_nothing
+from policyspace.configuration.stored import check_entries, is_names
 from policyspace.data.limits import check_seed
 from policyspace.data.readers import located
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.study.settings import (
-    check_environment,
+    check_own_world,
+    check_settings,
     default_design,
     design_for,
     load_world,
@@ -43,18 +44,6 @@ if TYPE_CHECKING:
     from policyspace.worlds.trajectories import Trajectories
 
 
-SETTINGS = {
-    "world": or_nothing(is_text),
-    "world_name": is_text,
-    "groups": lambda groups: is_text(groups) or is_table_of(is_names)(groups),
-    "always": is_names,
-    "design": is_text,
-    "initial": is_table_of(is_setting),
-    "seed": lambda seed: type(seed) is int,
-}
-"""What a study was created with, beside its schedule."""
-
-
 @final
 class Study(Rounds):
     """Which configuration to try next, what was seen there, and what is decided: `ask`, let the agent act, `tell`.
@@ -67,23 +56,11 @@ class Study(Rounds):
         self._store = store
         self.settings: dict[str, Any] = store.settings()
         with located(store.path):
-            check_entries(self.settings, SETTINGS, "the settings")
-            check_seed(self.settings["seed"])
-            Schedule.from_settings(self.settings)
-            if self.settings.get("environment") is not None:
-                check_environment(self.settings["environment"])
-            elif self.settings["world"] is None:
-                raise InputError(
-                    "the settings must name a world or an environment, found neither: the file is damaged."
-                )
+            check_settings(self.settings)
+            check_own_world(self.settings, own_world)
         self.made_by = f"policyspace study status {shlex.quote(str(store.path))} --report report.html"
         self._own_world = own_world  # module:Class, as the user named it
         self._given = given  # a world that is already made
-        named = self.settings.get("world")
-        if own_world is not None and own_world != named:
-            raise InputError(
-                f"{store.path}: is about the world '{named}', found '{own_world}' named instead: name that, or no world."
-            )
 
     @classmethod
     @one_vocabulary
