@@ -201,6 +201,25 @@ def test_what_a_reader_must_be_told_is_in_the_round(seen, tmp_path):
     assert make_study(tmp_path / "s.sqlite").tell(careful).warnings[0] == "take care."
 
 
+def test_rows_with_missing_values_drop_out_if_that_is_said(seen, tmp_path):
+    first = polars.int_range(polars.len()) == 0
+    frame = seen.frame().with_columns(angle=polars.when(first).then(None).otherwise(polars.col("angle")))
+    frame.write_csv(tmp_path / "log.csv")
+    study = make_study(tmp_path / "s.sqlite")
+    with pytest.raises(InputError, match=r"found a missing value in row 1: .* drop them .--missing drop, missing="):
+        study.tell(frame, **COLUMNS)
+    with pytest.raises(InputError, match="an 'error' or a reason to 'drop' their rows, found 'drp'"):
+        study.tell(frame, missing="drp", **COLUMNS)
+    told = study.tell(frame, missing="drop", **COLUMNS)
+    assert told.warnings[0].startswith("rows dropped for missing values: 1 of ")
+    assert study.demonstrations(0).num_pairs == len(seen.rows) - 1
+    make_study(tmp_path / "c.sqlite")
+    columns = [text for word, column in COLUMNS.items() for text in (f"--{word}", column)]
+    arguments = ["tell", str(tmp_path / "c.sqlite"), str(tmp_path / "log.csv"), *columns, "--missing", "drop"]
+    assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+    assert Study.open(tmp_path / "c.sqlite").rounds()[0] == told
+
+
 def test_what_cannot_be_told_is_a_sentence_and_leaves_nothing(seen, tmp_path, monkeypatch):
     study = make_study(tmp_path / "s.sqlite")
     for data, said, sentence in [
@@ -241,6 +260,8 @@ def test_observations_of_our_worlds_are_not_their_features(tmp_path):
     seen = some_episodes(world, space, space.fixed, world.default_configuration(), jax.random.key(0), 4)
     with pytest.raises(InputError, match="trajectories hold their actions, found actions= too: leave it out"):
         study.tell(seen, actions="move")
+    with pytest.raises(InputError, match="trajectories have no missing values, found missing= too: leave it out"):
+        study.tell(seen, missing="drop")
 
 
 LAKE = {"success_rate": (0.2, 0.9)}

@@ -192,6 +192,7 @@ def tell(
             features=split(log.features) or None,
             episodes=log.episodes,
             weights=log.weights,
+            missing=log.missing,  # type: ignore[arg-type]  # any text, which is checked there
         )
     _show_told(study, opened, result)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from policyspace.configuration.testable import Batch
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.missing import Missing
 from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import is_names
 from policyspace.errors import InputError, nearest
@@ -19,16 +20,20 @@ from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
 
 
-def batch_of(world: Configurable, data: Any, **said: Any) -> tuple[Batch, list[str]]:
+def batch_of(world: Configurable, data: Any, missing: Missing = "error", **said: Any) -> tuple[Batch, list[str]]:
     """Whatever a user calls data as a batch under the world's names, and sentences about it that a reader must be told.
 
-    What is `said` of the columns (actions, features, episodes, weights) are the words of `identify`.
+    What is `said` of the columns (actions, features, episodes, weights), and of `missing` values, are the words of
+    `identify`.
     """
     if isinstance(data, Trajectories):
         for word, value in said.items():
             if value is not None:
                 raise InputError(f"trajectories hold their {word}, found {word}= too: leave it out.")
+        if missing != "error":
+            raise InputError("trajectories have no missing values, found missing= too: leave it out.")
         return data, []
+    said["missing"] = missing
     found = demonstrations_of(data, **said) if isinstance(data, Demonstrations) else _read(world, data, **said)
     if found.whole is not None:
         raise InputError(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from policyspace.configuration.loop import Loop
     from policyspace.configuration.testable import Batch
     from policyspace.data.demonstrations import Demonstrations
+    from policyspace.data.missing import Missing
     from policyspace.policies import PolicySpace
     from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.trajectories import Trajectories
@@ -206,19 +207,21 @@ class Study(Rounds):
         features: Sequence[str] | None = None,
         episodes: Any = None,
         weights: Any = None,
+        missing: "Missing" = "error",
     ) -> Round:
         """Test what was observed, and keep it: one transaction.
 
         `data` is whatever `identify` reads (demonstrations, a file, a folder or a pattern, a table, arrays, what a tool
         keeps), where the other words say which columns are what; or trajectories. Numbers of an observation without
         names, `observation[0]`, …, are those of the study's environment if they are as many, and the round's warnings say
-        so. The configuration is the one given, else the one that the data carry, else the one asked for last.
+        so. Rows with `missing` values are an "error", or they "drop" out. The configuration is the one given, else the one
+        that the data carry, else the one asked for last.
         """
         from policyspace.study.data import batch_of, configuration_of, to_arrays, to_demonstrations
 
         status = self.status()
         loop = self._loop(status)
-        said = {"actions": actions, "features": features, "episodes": episodes, "weights": weights}
+        said = {"actions": actions, "features": features, "episodes": episodes, "weights": weights, "missing": missing}
         batch, notes = batch_of(self.world, data, **said)
         arrays = to_arrays(self.world, batch)
         if (before := self._store.round_with(arrays)) is not None:
