@@ -234,6 +234,7 @@ BAD_SETTINGS = [
     ({"always": ["rows"]}, "did you mean 'row_"),
     ({"always": list(WORLD.feature_names)}, "at least one unit"),
     ({"budget": 3, "attempts": 3}, "too small for 4 rounds"),
+    ({"budget": 100, "episodes": 10}, "shared out over its rounds, found 10 episodes a round too: leave one of them"),
     ({"num_attempts": -1}, "at least 0"),
     ({"num_episodes": 0}, "at least 1"),
     ({"initial": {"rows": 1}}, "did you mean 'row'"),

@@ -29,7 +29,9 @@ class RoundOptions:
         min=0,
         show_default=False,
     )
-    episodes: int = option(100, "Episodes of a round.", "N", min=1)
+    episodes: int | None = option(
+        None, "Episodes of a round. [default: 100, or a share of the budget]", "N", min=1, show_default=False
+    )
     budget: int | None = option(None, "Episodes of all rounds together, shared out.", "N", min=1)
     paper_rule: bool = option(False, "The paper's union, every round at full δ: no promise for all rounds.")
     test: str = option(
