@@ -244,7 +244,7 @@ class Demonstrations:
         `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
         like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
         `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
-        `recorded` names columns that are kept beside the pairs.
+        `recorded` names columns that are kept beside the pairs, as numbers `configuration.…` are that play no other role.
         """
         from policyspace.data.column_choice import Columns, choose, listed
         from policyspace.data.columns import Table
@@ -265,7 +265,7 @@ class Demonstrations:
             blocks,
             dict(metadata or {}) | choice.metadata,
             None if subjects is None else table.labels(subjects),
-            table.recorded(recorded),
+            table.configuration({*columns.named, *choice.features}) | table.recorded(recorded),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration.testable import Batch
+from policyspace.data.columns import CONFIGURATION
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.missing import Missing
 from policyspace.data.sources import demonstrations_of
@@ -60,10 +61,12 @@ def to_arrays(world: Configurable, batch: Batch) -> Arrays:
     return _from_demonstrations(world, batch)
 
 
-def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+def configuration_of(world: Configurable, batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """Where a batch was collected: what is given, else what the batch carries, else what was asked for."""
     if given is None:
         given = batch.configuration if isinstance(batch, Trajectories) else batch.metadata.get("configuration")
+    if given is None and isinstance(batch, Demonstrations):
+        given = _recorded_configuration(world, batch)
     if given is None:
         return asked
     if not isinstance(given, Mapping):
@@ -92,6 +95,25 @@ def to_trajectories(world: Configurable, arrays: Arrays, configuration: dict[str
     leaves = [arrays[f"state_{i}"] for i in range(sum(name.startswith("state_") for name in arrays))]
     states = jax.tree.unflatten(jax.tree.structure(_example(world)), leaves)
     return Trajectories(states, arrays["features"], arrays["actions"], arrays["rewards"], arrays["mask"], configuration)
+
+
+def _recorded_configuration(world: Configurable, data: Demonstrations) -> dict[str, float] | None:
+    """ω as it is recorded in every row, as far as it is the world's; None where nothing of it is."""
+    known, found = {parameter.name for parameter in world.parameters}, dict[str, float]()
+    for column, values in data.recorded.items():
+        name = column.removeprefix(CONFIGURATION)
+        if name == column or name.partition("[")[0] not in known:
+            continue
+        levels = np.unique(values)  # where it is not known, it is not a number
+        if len(levels) > 1:
+            some = ", ".join(f"{level:g}" for level in levels[:3]) + (", …" if len(levels) > 3 else "")
+            raise InputError(
+                f"a round is about one configuration, found {name} = {some} in the data: split them by configuration, or "
+                "say where they were collected (--configuration, configuration=)."
+            )
+        if np.isfinite(levels[0]):
+            found[name] = float(levels[0])
+    return found or None
 
 
 def _read(world: Configurable, data: Any, actions: Any, features: Any, **columns: Any) -> Demonstrations:

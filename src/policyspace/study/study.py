@@ -227,7 +227,7 @@ class Study(Rounds):
         if (before := self._store.round_with(arrays)) is not None:
             raise InputError(f"these very data were reported before, in round {before + 1}: tell new ones.")
         asked = status.request.configuration if status.request else self.settings["initial"]
-        omega = self.world.check_configuration(configuration_of(batch, configuration, asked))
+        omega = self.world.check_configuration(configuration_of(self.world, batch, configuration, asked))
         result = loop.tell(to_demonstrations(self.world, arrays), omega)
         result = replace(result, warnings=[*notes, *result.warnings])
         told_at = datetime.now(UTC).isoformat(timespec="seconds")
