@@ -9,7 +9,7 @@ import numpy as np
 
 from policyspace.configuration.testable import Batch
 from policyspace.data.columns import CONFIGURATION
-from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.demonstrations import Demonstrations, one_action_will_do
 from policyspace.data.missing import Missing
 from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import is_names
@@ -21,6 +21,7 @@ from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
 
 
+@one_action_will_do()
 def batch_of(world: Configurable, data: Any, missing: Missing = "error", **said: Any) -> tuple[Batch, list[str]]:
     """Whatever a user calls data as a batch under the world's names, and sentences about it that a reader must be told.
 
@@ -52,6 +53,7 @@ def batch_of(world: Configurable, data: Any, missing: Missing = "error", **said:
     return found, notes + assumed
 
 
+@one_action_will_do()
 def to_arrays(world: Configurable, batch: Batch) -> Arrays:
     """The arrays that a study keeps: features and action codes in the world's own order, states and rewards if known."""
     if isinstance(batch, Trajectories) and isinstance(world, ConfMDP):
@@ -83,6 +85,18 @@ def to_demonstrations(world: Configurable, arrays: Arrays) -> Demonstrations:
     return Demonstrations(features, actions, *names, episodes, arrays.get("weights"))
 
 
+def to_batch(world: Configurable, arrays: Arrays) -> Batch:
+    """The pairs in the arrays of a round or, where they all have one action, its episodes, which have none to test."""
+    try:
+        return to_demonstrations(world, arrays)
+    except InputError:
+        with one_action_will_do():
+            pairs = to_demonstrations(world, arrays)
+            kept = np.ones(pairs.num_pairs) if pairs.weights is None else pairs.weights
+            return Trajectories.of_pairs(pairs.rows(np.flatnonzero(kept)), {})
+
+
+@one_action_will_do()
 def to_trajectories(world: Configurable, arrays: Arrays, configuration: dict[str, Any]) -> Trajectories | None:
     """The trajectories in the arrays of a round, if it was reported with states and rewards.
 

@@ -217,7 +217,7 @@ class Study(Rounds):
         so. Rows with `missing` values are an "error", or they "drop" out. The configuration is the one given, else the one
         that the data carry, else the one asked for last.
         """
-        from policyspace.study.data import batch_of, configuration_of, to_arrays, to_demonstrations
+        from policyspace.study.data import batch_of, configuration_of, to_arrays, to_batch
 
         status = self.status()
         loop = self._loop(status)
@@ -228,7 +228,7 @@ class Study(Rounds):
             raise InputError(f"these very data were reported before, in round {before + 1}: tell new ones.")
         asked = status.request.configuration if status.request else self.settings["initial"]
         omega = self.world.check_configuration(configuration_of(self.world, batch, configuration, asked))
-        result = loop.tell(to_demonstrations(self.world, arrays), omega)
+        result = loop.tell(to_batch(self.world, arrays), omega)
         result = replace(result, warnings=[*notes, *result.warnings])
         told_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._store.tell(result.number, told_at, result.to_dict(), _truth(batch), arrays)
@@ -256,6 +256,13 @@ class Study(Rounds):
 
         return to_demonstrations(self.world, self._store.data(number))
 
+    def _pairs(self, number: int) -> "Demonstrations | str":
+        """The pairs reported in a round, or why it has none to test."""
+        from policyspace.configuration.testable import pairs_of
+        from policyspace.study.data import to_batch
+
+        return pairs_of(self.world, to_batch(self.world, self._store.data(number)))
+
     def _trajectories(self, number: int, theta: np.ndarray) -> "Trajectories":
         """What was seen in a round with its states and rewards; where only pairs were reported, episodes of π_θ there."""
         from policyspace.configuration.forecast import NUM_SIMULATED
@@ -272,7 +279,7 @@ class Study(Rounds):
         from policyspace.configuration.loop import Loop
 
         world, space, design = self.world, self.space, design_for(self.settings["design"], self.world)
-        return Loop(world, space, design, self.settings["initial"], status, self.demonstrations, self._trajectories)
+        return Loop(world, space, design, self.settings["initial"], status, self._pairs, self._trajectories)
 
 
 def _truth(batch: "Batch") -> dict[str, Any]:
