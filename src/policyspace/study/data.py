@@ -15,7 +15,7 @@ from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import is_names
 from policyspace.errors import InputError, nearest
 from policyspace.policies.jax_setup import jax
-from policyspace.study.study_file import Arrays
+from policyspace.study.study_file import Arrays, rows_of
 from policyspace.worlds.configurable import Configurable
 from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
@@ -78,9 +78,7 @@ def configuration_of(world: Configurable, batch: Batch, given: Any, asked: Mappi
 
 def to_demonstrations(world: Configurable, arrays: Arrays) -> Demonstrations:
     """The pairs in the arrays of a round."""
-    features, actions, episodes = arrays["features"], arrays["actions"], arrays.get("episodes")
-    if "mask" in arrays:
-        features, actions, episodes = features[arrays["mask"]], actions[arrays["mask"]], np.nonzero(arrays["mask"])[0]
+    features, actions, episodes = rows_of(arrays)
     names = tuple(world.feature_names), tuple(world.action_names)
     return Demonstrations(features, actions, *names, episodes, arrays.get("weights"))
 

@@ -218,6 +218,7 @@ class Study(Rounds):
         that the data carry, else the one asked for last.
         """
         from policyspace.study.data import batch_of, configuration_of, to_arrays, to_batch
+        from policyspace.study.told_again import check_new
 
         status = self.status()
         loop = self._loop(status)
@@ -226,6 +227,7 @@ class Study(Rounds):
         arrays = to_arrays(self.world, batch)
         if (before := self._store.round_with(arrays)) is not None:
             raise InputError(f"these very data were reported before, in round {before + 1}: tell new ones.")
+        check_new(arrays, map(self._store.data, range(len(status.rounds))))
         asked = status.request.configuration if status.request else self.settings["initial"]
         omega = self.world.check_configuration(configuration_of(self.world, batch, configuration, asked))
         result = loop.tell(to_batch(self.world, arrays), omega)

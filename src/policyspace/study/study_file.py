@@ -193,6 +193,14 @@ def _check_study(connection: sqlite3.Connection) -> None:
     check_tables(connection, TABLES)
 
 
+def rows_of(arrays: Arrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The features, the actions and the episode of every row in the arrays of a round."""
+    features, actions = arrays["features"], arrays["actions"]
+    if "mask" not in arrays:
+        return features, actions, arrays["episodes"]
+    return features[arrays["mask"]], actions[arrays["mask"]], np.nonzero(arrays["mask"])[0]
+
+
 def digest(arrays: Arrays) -> str:
     """SHA-256 of the arrays: their names, types, shapes and numbers."""
     seen = hashlib.sha256()
