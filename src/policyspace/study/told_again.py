@@ -12,18 +12,20 @@ from policyspace.study.study_file import Arrays, rows_of
 CHANCE = 1e-6
 """So rarely does chance put as many episodes into two reports as are refused."""
 FEWEST = 6
-"""Episodes that are enough where they are all of a report: chance repeats six less than once in 2000 times in any world."""
+"""Episodes that are enough where they are all of a report: of equally likely ones, however many there are, chance
+repeats six less than once in 2000 times."""
 
 
 def check_new(arrays: Arrays, earlier: Iterable[Arrays]) -> None:
     """Refuse a report that holds episodes of an earlier one, or is held by it.
 
     Short episodes come twice by chance, and an agent that never wavers repeats whole ones from equal starts; but then they
-    come twice within a report, too. Of the episodes that occur exactly twice in two reports, chance puts at most a half
-    into different ones: an episode that occurs λ times in one report on average and μ times in the other occurs once in
-    each with the chance λμ·e^−(λ+μ), and twice in one of them with ½(λ² + μ²)·e^−(λ+μ), which is no less. So the number of
-    those in both is compared with fair coins, whatever the world, the agent and its configurations are. Where several
-    begin alike and go on otherwise, the same starts were used again on purpose, and nothing is refused.
+    come twice within a report, too. Of the episodes that occur exactly twice in two reports, chance puts at most about a
+    half into different ones, if episodes are independent: one that occurs λ times in one report on average and μ times in
+    the other occurs once in each with the chance λμ·e^−(λ+μ), and twice in one of them with ½(λ² + μ²)·e^−(λ+μ), which is
+    no less. So the number of those in both is compared with fair coins, whatever the world, the agent and its
+    configurations are. Where several begin alike and go on otherwise, the same starts were used again on purpose, and
+    nothing is refused.
     """
     new, begun = _episodes(arrays)
     for number, other in enumerate(earlier, 1):
