@@ -14,7 +14,8 @@ from policyspace.worlds import agents, make_world
 
 APP = typer.Typer(pretty_exceptions_enable=False)
 APP.command()(configure)
-QUICK = ["--learning-steps", "40", "--episodes", "60", "--attempts", "1", "--design", "uniform"]
+SHORT = ["--learning-steps", "40", "--attempts", "1", "--design", "uniform"]
+QUICK = [*SHORT, "--episodes", "60"]
 FILES = ["rounds.gif", "rounds.json", "rounds.png", "rounds.svg"]
 
 
@@ -54,7 +55,7 @@ def test_same_seed_same_rounds_and_another_seed_others(tmp_path):
 
 
 def test_a_budget_and_the_papers_union(tmp_path):
-    said = run("gridworld", "--controls", "all", "--budget", 50, "--paper-rule", "--significance", 0.1, *QUICK)
+    said = run("gridworld", "--controls", "all", "--budget", 50, "--paper-rule", "--significance", 0.1, *SHORT)
     assert "25 episodes; 16 units tested at δ = 0.1" in said and "no promise" in said and "After 50 episodes" in said
 
 
@@ -94,6 +95,7 @@ BAD = [
     (["gridworld", "--design", "noncentral"], "did you mean 'noncentrality'"),
     (["gridworld", "--significance", "1"], "between 0 and 1"),
     (["gridworld", "--budget", "2", "--attempts", "3"], "too small for 4 rounds"),
+    (["gridworld", "--budget", "100", "--episodes", "10"], "found 10 episodes a round too: leave one of them out"),
     (["gridworld", "--out", "file/below"], "no folder that can be made"),
 ]
 

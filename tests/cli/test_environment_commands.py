@@ -1,6 +1,7 @@
 """Environments on the command line: from create to answer, in one command or round by round."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -61,6 +62,22 @@ def test_a_study_of_an_environment(run):
     code, said = run("study", "play", "s.sqlite", "--agent", "my_agent:balance")
     assert code == 0 and "Nothing is left to ask" in said
     assert run("study", "status", "s.sqlite", "--plot", "rounds.png")[0] == 0
+
+
+def test_the_next_command_names_what_no_file_may_import(run, tmp_path):
+    (tmp_path / "my_place.py").write_text(
+        "import gymnasium\n\ndef light(length=0.5):\n    env = gymnasium.make('CartPole-v1')\n"
+        "    env.unwrapped.length = length\n    return env\n"
+    )
+    place = ["--env", "my_place:light"]
+    code, said = run("study", "create", "my s.sqlite", *place, "--parameter", "length=0.3:1", "--episodes", 12)
+    following = "Next: policyspace study ask 'my s.sqlite' --env my_place:light"
+    assert code == 0 and said.endswith(following)
+    code, said = run("study", "play", "my s.sqlite", *place, "--agent", "my_agent:balance")
+    assert code == 0 and said.endswith(following)
+    assert run("study", "ask", "my s.sqlite")[0] == 2
+    assert run(*shlex.split(following)[2:])[0] == 0
+    sys.modules.pop("my_place", None)
 
 
 def test_the_plan_is_said_before_there_is_a_study(run):

@@ -111,6 +111,7 @@ BAD = [
     (["create", "s2.sqlite", "--world", "gridworld", "--features", "row_9"], "no feature 'row_9'"),
     (["create", "s2.sqlite", "--world", "gridworld", "--significance", "2"], "between 0 and 1"),
     (["create", "s2.sqlite", "--world", "gridworld", "--design", "best"], "no design 'best'"),
+    (["create", "s2.sqlite", "--world", "gridworld", "--budget", "100", "--episodes", "10"], "leave one of them out"),
     (["create", "s2.sqlite", "--world", "gridworld", "--groups", "g.toml"], "tests weights against zero"),
     (["create", "s.sqlite", "--world", "gridworld"], "there is a file already"),
     (["create", "no/s.sqlite", "--world", "gridworld"], "there is no folder"),

@@ -14,6 +14,7 @@ from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.status import Status
 from policyspace.configuration.testable import estimated_theta, without_unplayed_actions
 from policyspace.data.demonstrations import Demonstrations
+from policyspace.errors import InputError
 from policyspace.identification import simplified
 from policyspace.policies import BoltzmannLinear, GaussianLinear
 from policyspace.policies.jax_setup import jax
@@ -142,6 +143,8 @@ def test_a_budget_is_kept(grid):
         configure(world, observe, KEY, space, design=PaperObjective(num_updates=5), num_episodes=40, budget=80)
     )
     assert one_by_one[-1].total_episodes == 80
+    with pytest.raises(InputError, match="shared out over its rounds, found 40 episodes a round too"):
+        configure(world, observe, KEY, space, design=Uniform(), episodes=40, budget=80)
 
 
 def test_the_same_key_gives_the_same_rounds(grid):

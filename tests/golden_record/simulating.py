@@ -231,7 +231,9 @@ PROBLEMS: dict[str, Any] = {f"episodes, {name}": partial(episodes, name) for nam
 PROBLEMS |= {
     "learning, minigolf": partial(learned, "minigolf"),
     "configured gridworld, uniform": _rounds("gridworld", "uniform", num_attempts=2),
-    "configured gridworld, all features": _rounds("gridworld", "uniform", False, budget=100, significance=0.1),
+    "configured gridworld, all features": _rounds(
+        "gridworld", "uniform", False, num_episodes=None, budget=100, significance=0.1
+    ),
     "configured gridworld, combinatorial": _rounds("gridworld", "uniform", rule="combinatorial"),
     "configured gridworld, paper's union": _rounds("gridworld", "none", paper_rule=True),
     "configured gridworld, combinatorial, paper's union": _rounds(

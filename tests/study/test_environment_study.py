@@ -175,6 +175,12 @@ def test_our_worlds_have_no_environment_to_play(tmp_path):
         Study.open(tmp_path / "a.sqlite", env="CartPole-v1")
 
 
+def test_an_environment_is_no_world_by_name(tmp_path):
+    make_study(tmp_path / "a.sqlite")
+    with pytest.raises(InputError, match="is about the environment 'CartPole-v1', found the world 'gridworld' named"):
+        Study.open(tmp_path / "a.sqlite", "gridworld")
+
+
 @pytest.mark.slow
 def test_what_an_agent_does_not_use_is_rarely_selected(tmp_path):
     """Loops with an agent that uses the pole's angle and velocity alone: a false selection in at most δ of them."""

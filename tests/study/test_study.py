@@ -234,6 +234,7 @@ BAD_SETTINGS = [
     ({"always": ["rows"]}, "did you mean 'row_"),
     ({"always": list(WORLD.feature_names)}, "at least one unit"),
     ({"budget": 3, "attempts": 3}, "too small for 4 rounds"),
+    ({"budget": 100, "episodes": 10}, "shared out over its rounds, found 10 episodes a round too: leave one of them"),
     ({"num_attempts": -1}, "at least 0"),
     ({"num_episodes": 0}, "at least 1"),
     ({"initial": {"rows": 1}}, "did you mean 'row'"),
@@ -310,6 +311,10 @@ def test_what_is_no_study_is_said_to_be_none(tmp_path, study):
         assert "\n" not in str(caught.value) and name in str(caught.value)
     with pytest.raises(InputError, match="there is a file already"):
         Study.create(study.path, "gridworld")
+    with pytest.raises(InputError, match="kept in a file, found None as its path: give the name of one"):
+        Study.open(None)
+    with pytest.raises(InputError, match="kept in a file, found 3 as its path"):
+        Study.create(3, "gridworld")
 
 
 def test_damaged_data_are_noticed(study):

@@ -201,6 +201,75 @@ def test_what_a_reader_must_be_told_is_in_the_round(seen, tmp_path):
     assert make_study(tmp_path / "s.sqlite").tell(careful).warnings[0] == "take care."
 
 
+def at_lengths(seen, *lengths):
+    """The log of the pole with a column of its length, episode by episode."""
+    values = [lengths[i % len(lengths)] for i in seen.numbers]
+    return seen.frame().with_columns(polars.Series("configuration.length", values, polars.Float64))
+
+
+def test_a_configuration_in_the_rows_is_where_they_were_collected(seen, tmp_path):
+    at_lengths(seen, 0.7).write_csv(tmp_path / "log.csv")
+    for number, data in enumerate((at_lengths(seen, 0.7), tmp_path / "log.csv")):
+        study = make_study(tmp_path / f"{number}.sqlite")
+        assert study.tell(data, **COLUMNS).configuration == {"length": 0.7}
+    other = at_lengths(seen, 0.7).rename({"configuration.length": "configuration.colour"})
+    for number, (data, said, expected) in enumerate(
+        [(at_lengths(seen, 0.7), {"length": 0.4}, 0.4), (other, None, 0.5), (at_lengths(seen, None), None, 0.5)]
+    ):
+        study = make_study(tmp_path / f"other-{number}.sqlite")
+        assert study.tell(data, said, **COLUMNS).configuration == {"length": expected}
+
+
+def test_rows_of_several_configurations_are_no_round(seen, tmp_path):
+    study = make_study(tmp_path / "s.sqlite")
+    for lengths, found in [((0.4, 0.7), "length = 0.4, 0.7"), ((0.5, None), "length = 0.5, nan")]:
+        with pytest.raises(InputError, match=f"one configuration, found {found} in the data: split them by"):
+            study.tell(at_lengths(seen, *lengths), **COLUMNS)
+    with pytest.raises(InputError, match="'length' must lie between"):
+        study.tell(at_lengths(seen, 2.0), **COLUMNS)
+    assert study.rounds() == []
+    assert study.tell(at_lengths(seen, 0.4, 0.7), {"length": 0.5}, **COLUMNS).configuration == {"length": 0.5}
+
+
+@pytest.mark.parametrize(("highs", "sentence"), [((0.03, 0.18), "found high = 0.03, 0.18 in the data"), ((0.1,), None)])
+def test_the_reset_options_of_minari_are_where_it_was_collected(highs, sentence, tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings(action="ignore"):  # Minari misses an author
+        env = minari.DataCollector(gymnasium.make("CartPole-v1"))
+        for seed in range(12):
+            env.reset(seed=seed, options={"low": -0.01, "high": highs[seed % len(highs)]})
+            while not any(env.step(int(rng.integers(2)))[2:4]):
+                pass
+        env.create_dataset("pole/starts-v0")
+    bounds = {"low": (-0.05, 0.0), "high": (0.02, 0.2)}
+    study = Study.create(tmp_path / "s.sqlite", env="CartPole-v1", parameters=bounds, design="space-filling")
+    if sentence is None:
+        assert study.tell("pole/starts-v0").configuration == {"low": -0.01, "high": 0.1}
+    else:
+        with pytest.raises(InputError, match=sentence):
+            study.tell("pole/starts-v0")
+
+
+def test_rows_with_missing_values_drop_out_if_that_is_said(seen, tmp_path):
+    first = polars.int_range(polars.len()) == 0
+    frame = seen.frame().with_columns(angle=polars.when(first).then(None).otherwise(polars.col("angle")))
+    frame.write_csv(tmp_path / "log.csv")
+    study = make_study(tmp_path / "s.sqlite")
+    with pytest.raises(InputError, match=r"found a missing value in row 1: .* drop them .--missing drop, missing="):
+        study.tell(frame, **COLUMNS)
+    with pytest.raises(InputError, match="an 'error' or a reason to 'drop' their rows, found 'drp'"):
+        study.tell(frame, missing="drp", **COLUMNS)
+    told = study.tell(frame, missing="drop", **COLUMNS)
+    assert told.warnings[0].startswith("rows dropped for missing values: 1 of ")
+    assert study.demonstrations(0).num_pairs == len(seen.rows) - 1
+    make_study(tmp_path / "c.sqlite")
+    columns = [text for word, column in COLUMNS.items() for text in (f"--{word}", column)]
+    arguments = ["tell", str(tmp_path / "c.sqlite"), str(tmp_path / "log.csv"), *columns, "--missing", "drop"]
+    assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+    assert Study.open(tmp_path / "c.sqlite").rounds()[0] == told
+
+
 def test_what_cannot_be_told_is_a_sentence_and_leaves_nothing(seen, tmp_path, monkeypatch):
     study = make_study(tmp_path / "s.sqlite")
     for data, said, sentence in [
@@ -241,6 +310,8 @@ def test_observations_of_our_worlds_are_not_their_features(tmp_path):
     seen = some_episodes(world, space, space.fixed, world.default_configuration(), jax.random.key(0), 4)
     with pytest.raises(InputError, match="trajectories hold their actions, found actions= too: leave it out"):
         study.tell(seen, actions="move")
+    with pytest.raises(InputError, match="trajectories have no missing values, found missing= too: leave it out"):
+        study.tell(seen, missing="drop")
 
 
 LAKE = {"success_rate": (0.2, 0.9)}

@@ -53,6 +53,7 @@ class LogOptions:
     )
     episodes: Text = option(None, "Column that says which episode a row is from.", "COL", "--episodes", "--episode")
     weights: Text = option(None, "Column of row weights (counts).", "COL", "--weights", "--weight")
+    missing: str = option("error", "What missing values are: an error, or rows to drop.", "error|drop")
 
     @property
     def action_columns(self) -> Any:
@@ -69,7 +70,6 @@ class Source(LogOptions):
         None, "Column that says which person or animal a row is from.", "COL", "--subjects", "--subject"
     )
     categorical: Names = option(None, "Columns whose numbers are categories, not amounts.", "COL[,COL…]")
-    missing: str = option("error", "What missing values are: an error, or rows to drop.", "error|drop")
     formula: Text = option(
         None,
         "Actions and features in one, with interactions and powers; needs the extra 'formula'.",

@@ -24,12 +24,13 @@ class RoundOptions:
     rule: str = option("simplified", "One test a unit, or all supports.", "simplified|combinatorial")
     attempts: int | None = option(
         None,
-        "How often to configure; for every unit, with the paper's design. [default: 3, or as often as the budget "
-        "pays for]",
+        "How often to configure; for every unit, with the paper's design.",
         min=0,
-        show_default=False,
+        show_default="3, or as often as the budget pays for",
     )
-    episodes: int = option(100, "Episodes of a round.", "N", min=1)
+    episodes: int | None = option(
+        None, "Episodes of a round.", "N", min=1, show_default="100, or a share of the budget"
+    )
     budget: int | None = option(None, "Episodes of all rounds together, shared out.", "N", min=1)
     paper_rule: bool = option(False, "The paper's union, every round at full δ: no promise for all rounds.")
     test: str = option(

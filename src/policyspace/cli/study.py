@@ -1,6 +1,7 @@
 """`policyspace study`: ask for the next configuration, tell what was seen there, see what is decided."""
 
 import json as json_text
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,7 +91,7 @@ def create(
     if rounds.budget is not None and rounds.attempts is None and schedule.joint and not schedule.sequential:
         show_plan(console, made.world, made.space, rounds.budget)
     show_saved([study])
-    say(console, f"Next: policyspace study ask {study}", style="dim")
+    say(console, _next(study, made), style="dim")
 
 
 @app.command()
@@ -191,6 +192,7 @@ def tell(
             features=split(log.features) or None,
             episodes=log.episodes,
             weights=log.weights,
+            missing=log.missing,  # type: ignore[arg-type]  # any text, which is checked there
         )
     _show_told(study, opened, result)
 
@@ -250,7 +252,14 @@ def _show_told(study: Path, opened: "Study", result: "Round | None") -> None:
     console, now = new_console(), opened.status()
     if result is not None:
         show_round(console, opened.world.name, now.schedule, result, now.truth)
-    say(console, nothing_left(now) if now.finished else f"Next: policyspace study ask {study}", style="dim")
+    say(console, nothing_left(now) if now.finished else _next(study, opened), style="dim")
+
+
+def _next(study: Path, opened: "Study") -> str:
+    """The command that asks, with what a file may not import by itself."""
+    about, own = ("world", opened.settings["world"]) if opened.settings["world"] else ("env", opened.world.name)
+    named = f" --{about} {shlex.quote(own)}" if ":" in own else ""
+    return f"Next: policyspace study ask {shlex.quote(str(study))}{named}"
 
 
 def _json(content: dict[str, Any]) -> str:

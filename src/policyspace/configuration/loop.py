@@ -144,7 +144,7 @@ def configure(
     rule: Rule = "simplified",
     significance: float = 0.05,
     design: Design | None = None,
-    episodes: int = 100,
+    episodes: int | None = None,
     attempts: int | None = None,
     budget: int | None = None,
     configuration: Configuration | None = None,
@@ -154,8 +154,8 @@ def configure(
 
     A design for one unit at a time (the paper's C_I) asks for every undecided unit at most `attempts` times (3), each
     time from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
-    `episodes` each; with a `budget` the total is shared out over the rounds of a joint design, and unless `attempts` says
-    otherwise there are as many as the budget pays for. What has been decided is not asked again. The agent may be another
+    `episodes` each (100); in their place a `budget` is shared out over the rounds of a joint design, and unless `attempts`
+    says otherwise there are as many as it pays for. What has been decided is not asked again. The agent may be another
     one in every round. Networks are tested by the e-process. What is returned makes the rounds as one goes over them, and
     keeps them for its report.
     """

@@ -34,7 +34,7 @@ class Options(TypedDict, total=False):
     significance: float
     rule: str
     attempts: int | None
-    episodes: int
+    episodes: int | None
     budget: int | None
     paper_rule: bool
     test: str
@@ -77,7 +77,13 @@ class Schedule:
         given = {
             {"attempts": "num_attempts", "episodes": "num_episodes"}.get(name, name): given[name] for name in given
         }
-        given = {name: value for name, value in given.items() if (name, value) != ("num_attempts", None)}
+        counts = ("num_attempts", "num_episodes")
+        given = {name: value for name, value in given.items() if not (name in counts and value is None)}
+        if joint and "num_episodes" in given and given.get("budget") is not None:
+            raise InputError(
+                f"the budget of this design is shared out over its rounds, found {given['num_episodes']} episodes a round "
+                "too: leave one of them out."
+            )
         given["test"] = _fitting_test(given["test"], space, given["rule"], given["paper_rule"])
         return cls(units, joint, **given)
 

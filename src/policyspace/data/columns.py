@@ -1,6 +1,6 @@
 """Named features out of a table: numbers as they are, categories one-hot."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -11,6 +11,9 @@ from policyspace.errors import InputError, check_unique, nearest
 
 if TYPE_CHECKING:
     import polars
+
+CONFIGURATION = "configuration."
+"""How columns begin that say where a row was collected."""
 
 MAX_LEVELS = 50
 """A text column with more levels is more likely free text than a category."""
@@ -83,6 +86,14 @@ class Table:
     def recorded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Numbers and truths as they are, also those that are not known."""
         return {name: self.only([name])[name].to_numpy() for name in names}
+
+    def configuration(self, used: Collection[str]) -> dict[str, np.ndarray]:
+        """ω as a log has it, a column of numbers `configuration.gravity` for each entry, but for those that are used."""
+        import polars
+
+        names = [name for name in self.frame.columns if name.startswith(CONFIGURATION) and name not in used]
+        found = {name: self.frame[name] for name in names if self.frame[name].dtype.is_numeric()}
+        return {name: series.cast(polars.Float64, strict=False).to_numpy() for name, series in found.items()}
 
     def numbers(self, name: str) -> np.ndarray:
         """A numeric column as float64."""

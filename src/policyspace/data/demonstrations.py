@@ -1,6 +1,8 @@
 """Demonstrations: the logged pairs (state, action) of an agent, validated at birth and frozen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -27,6 +29,18 @@ if TYPE_CHECKING:
 
 MOST_COPIES = 1_000_000
 """Rows that whole-number weights may be written out to."""
+
+_one_action_will_do = ContextVar("_one_action_will_do", default=False)
+
+
+@contextmanager
+def one_action_will_do() -> Iterator[None]:
+    """In here the pairs of an agent that never chooses are not refused: a study keeps them, though nothing tests them."""
+    before = _one_action_will_do.set(True)
+    try:
+        yield
+    finally:
+        _one_action_will_do.reset(before)
 
 
 @final
@@ -244,7 +258,7 @@ class Demonstrations:
         `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
         like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
         `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
-        `recorded` names columns that are kept beside the pairs.
+        `recorded` names columns that are kept beside the pairs, as numbers `configuration.…` are that play no other role.
         """
         from policyspace.data.column_choice import Columns, choose, listed
         from policyspace.data.columns import Table
@@ -265,7 +279,7 @@ class Demonstrations:
             blocks,
             dict(metadata or {}) | choice.metadata,
             None if subjects is None else table.labels(subjects),
-            table.recorded(recorded),
+            table.configuration({*columns.named, *choice.features}) | table.recorded(recorded),
         )
 
 
@@ -341,7 +355,7 @@ def _with_labels_that_weigh(data: Demonstrations) -> Demonstrations:
 
 def _check_choice(actions: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None) -> None:
     seen = actions if weights is None else actions[weights > 0]
-    if (seen == seen[0]).all():
+    if (seen == seen[0]).all() and not _one_action_will_do.get():
         only = names[int(seen[0])] if seen.ndim == 1 else ", ".join(f"{a:g}" for a in seen[0])
         raise InputError(
             f"every row has the action '{only}': nothing can be identified from an agent that never chooses."

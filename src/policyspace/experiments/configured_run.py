@@ -85,7 +85,7 @@ def designed(
     design = DESIGNS[setting["design"]](**setting["design_options"])
     rounds = configure(
         world, observe, key, space, "simplified", setting["significance"], design,
-        setting.get("num_episodes", 100), setting.get("num_attempts"), setting.get("budget"), initial,
+        setting.get("num_episodes"), setting.get("num_attempts"), setting.get("budget"), initial,
     )  # fmt: skip
     return list(rounds)
 

@@ -8,27 +8,34 @@ from typing import Any
 import numpy as np
 
 from policyspace.configuration.testable import Batch
-from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.columns import CONFIGURATION
+from policyspace.data.demonstrations import Demonstrations, one_action_will_do
+from policyspace.data.missing import Missing
 from policyspace.data.sources import demonstrations_of
 from policyspace.data.vocabulary import is_names
 from policyspace.errors import InputError, nearest
 from policyspace.policies.jax_setup import jax
-from policyspace.study.study_file import Arrays
+from policyspace.study.study_file import Arrays, rows_of
 from policyspace.worlds.configurable import Configurable
 from policyspace.worlds.confmdp import ConfMDP
 from policyspace.worlds.trajectories import Trajectories
 
 
-def batch_of(world: Configurable, data: Any, **said: Any) -> tuple[Batch, list[str]]:
+@one_action_will_do()
+def batch_of(world: Configurable, data: Any, missing: Missing = "error", **said: Any) -> tuple[Batch, list[str]]:
     """Whatever a user calls data as a batch under the world's names, and sentences about it that a reader must be told.
 
-    What is `said` of the columns (actions, features, episodes, weights) are the words of `identify`.
+    What is `said` of the columns (actions, features, episodes, weights), and of `missing` values, are the words of
+    `identify`.
     """
     if isinstance(data, Trajectories):
         for word, value in said.items():
             if value is not None:
                 raise InputError(f"trajectories hold their {word}, found {word}= too: leave it out.")
+        if missing != "error":
+            raise InputError("trajectories have no missing values, found missing= too: leave it out.")
         return data, []
+    said["missing"] = missing
     found = demonstrations_of(data, **said) if isinstance(data, Demonstrations) else _read(world, data, **said)
     if found.whole is not None:
         raise InputError(
@@ -46,6 +53,7 @@ def batch_of(world: Configurable, data: Any, **said: Any) -> tuple[Batch, list[s
     return found, notes + assumed
 
 
+@one_action_will_do()
 def to_arrays(world: Configurable, batch: Batch) -> Arrays:
     """The arrays that a study keeps: features and action codes in the world's own order, states and rewards if known."""
     if isinstance(batch, Trajectories) and isinstance(world, ConfMDP):
@@ -55,10 +63,12 @@ def to_arrays(world: Configurable, batch: Batch) -> Arrays:
     return _from_demonstrations(world, batch)
 
 
-def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+def configuration_of(world: Configurable, batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """Where a batch was collected: what is given, else what the batch carries, else what was asked for."""
     if given is None:
         given = batch.configuration if isinstance(batch, Trajectories) else batch.metadata.get("configuration")
+    if given is None and isinstance(batch, Demonstrations):
+        given = _recorded_configuration(world, batch)
     if given is None:
         return asked
     if not isinstance(given, Mapping):
@@ -68,13 +78,23 @@ def configuration_of(batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapp
 
 def to_demonstrations(world: Configurable, arrays: Arrays) -> Demonstrations:
     """The pairs in the arrays of a round."""
-    features, actions, episodes = arrays["features"], arrays["actions"], arrays.get("episodes")
-    if "mask" in arrays:
-        features, actions, episodes = features[arrays["mask"]], actions[arrays["mask"]], np.nonzero(arrays["mask"])[0]
+    features, actions, episodes = rows_of(arrays)
     names = tuple(world.feature_names), tuple(world.action_names)
     return Demonstrations(features, actions, *names, episodes, arrays.get("weights"))
 
 
+def to_batch(world: Configurable, arrays: Arrays) -> Batch:
+    """The pairs in the arrays of a round or, where they all have one action, its episodes, which have none to test."""
+    try:
+        return to_demonstrations(world, arrays)
+    except InputError:
+        with one_action_will_do():
+            pairs = to_demonstrations(world, arrays)
+            kept = np.ones(pairs.num_pairs) if pairs.weights is None else pairs.weights
+            return Trajectories.of_pairs(pairs.rows(np.flatnonzero(kept)), {})
+
+
+@one_action_will_do()
 def to_trajectories(world: Configurable, arrays: Arrays, configuration: dict[str, Any]) -> Trajectories | None:
     """The trajectories in the arrays of a round, if it was reported with states and rewards.
 
@@ -87,6 +107,25 @@ def to_trajectories(world: Configurable, arrays: Arrays, configuration: dict[str
     leaves = [arrays[f"state_{i}"] for i in range(sum(name.startswith("state_") for name in arrays))]
     states = jax.tree.unflatten(jax.tree.structure(_example(world)), leaves)
     return Trajectories(states, arrays["features"], arrays["actions"], arrays["rewards"], arrays["mask"], configuration)
+
+
+def _recorded_configuration(world: Configurable, data: Demonstrations) -> dict[str, float] | None:
+    """ω as it is recorded in every row, as far as it is the world's; None where nothing of it is."""
+    known, found = {parameter.name for parameter in world.parameters}, dict[str, float]()
+    for column, values in data.recorded.items():
+        name = column.removeprefix(CONFIGURATION)
+        if name == column or name.partition("[")[0] not in known:
+            continue
+        levels = np.unique(values)  # where it is not known, it is not a number
+        if len(levels) > 1:
+            some = ", ".join(f"{level:g}" for level in levels[:3]) + (", …" if len(levels) > 3 else "")
+            raise InputError(
+                f"a round is about one configuration, found {name} = {some} in the data: split them by configuration, or "
+                "say where they were collected (--configuration, configuration=)."
+            )
+        if np.isfinite(levels[0]):
+            found[name] = float(levels[0])
+    return found or None
 
 
 def _read(world: Configurable, data: Any, actions: Any, features: Any, **columns: Any) -> Demonstrations:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.stored import (
     check_entries,
     is_count,
@@ -14,6 +15,7 @@ from policyspace.configuration.stored import (
     is_text,
     or_nothing,
 )
+from policyspace.data.limits import check_seed
 from policyspace.errors import InputError, nearest, reason_of
 
 if TYPE_CHECKING:
@@ -25,6 +27,17 @@ if TYPE_CHECKING:
 
 PENALTIES = {"continuous-gridworld": 1e-6, "minigolf": 0.25}
 """The paper's ζ, where it is not that of the grid world."""
+
+SETTINGS = {
+    "world": or_nothing(is_text),
+    "world_name": is_text,
+    "groups": lambda groups: is_text(groups) or is_table_of(is_names)(groups),
+    "always": is_names,
+    "design": is_text,
+    "initial": is_table_of(is_setting),
+    "seed": lambda seed: type(seed) is int,
+}
+"""What a study was created with, beside its schedule."""
 
 
 def load_world(spec: str) -> "ConfMDP":
@@ -84,6 +97,28 @@ def settings_of_environment(world: "Configurable") -> dict[str, Any] | None:
     from policyspace.environments.gymnasium_world import GymnasiumWorld
 
     return world.facts.to_dict() if isinstance(world, GymnasiumWorld) else None
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """What a file says that a study was created with, entry by entry."""
+    check_entries(settings, SETTINGS, "the settings")
+    check_seed(settings["seed"])
+    Schedule.from_settings(settings)
+    if settings.get("environment") is not None:
+        check_environment(settings["environment"])
+    elif settings["world"] is None:
+        raise InputError("the settings must name a world or an environment, found neither: the file is damaged.")
+
+
+def check_own_world(settings: Mapping[str, Any], named: str | None) -> None:
+    """A world that is named when a study is opened must be the one that the study is about."""
+    about = settings["world"]
+    if named is None or named == about:
+        return
+    if about is None:
+        where = f"is about the environment '{settings['world_name']}', found the world '{named}' named"
+        raise InputError(f"{where}: leave the world (--world, world=) out.")
+    raise InputError(f"is about the world '{about}', found '{named}' named instead: name that, or no world.")
 
 
 def check_environment(stored: Any) -> None:

@@ -15,13 +15,14 @@ from policyspace.configuration.round import Round, plain
 from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.schedule import Options, Schedule
 from policyspace.configuration.status import Status, check_history
-from policyspace.configuration.stored import check_entries, is_names, is_setting, is_table_of, is_text, or_nothing
+from policyspace.configuration.stored import check_entries, is_names
 from policyspace.data.limits import check_seed
 from policyspace.data.readers import located
 from policyspace.data.vocabulary import one_vocabulary
 from policyspace.errors import InputError
 from policyspace.study.settings import (
-    check_environment,
+    check_own_world,
+    check_settings,
     default_design,
     design_for,
     load_world,
@@ -38,21 +39,10 @@ if TYPE_CHECKING:
     from policyspace.configuration.loop import Loop
     from policyspace.configuration.testable import Batch
     from policyspace.data.demonstrations import Demonstrations
+    from policyspace.data.missing import Missing
     from policyspace.policies import PolicySpace
     from policyspace.worlds.configurable import Configurable
     from policyspace.worlds.trajectories import Trajectories
-
-
-SETTINGS = {
-    "world": or_nothing(is_text),
-    "world_name": is_text,
-    "groups": lambda groups: is_text(groups) or is_table_of(is_names)(groups),
-    "always": is_names,
-    "design": is_text,
-    "initial": is_table_of(is_setting),
-    "seed": lambda seed: type(seed) is int,
-}
-"""What a study was created with, beside its schedule."""
 
 
 @final
@@ -67,23 +57,11 @@ class Study(Rounds):
         self._store = store
         self.settings: dict[str, Any] = store.settings()
         with located(store.path):
-            check_entries(self.settings, SETTINGS, "the settings")
-            check_seed(self.settings["seed"])
-            Schedule.from_settings(self.settings)
-            if self.settings.get("environment") is not None:
-                check_environment(self.settings["environment"])
-            elif self.settings["world"] is None:
-                raise InputError(
-                    "the settings must name a world or an environment, found neither: the file is damaged."
-                )
+            check_settings(self.settings)
+            check_own_world(self.settings, own_world)
         self.made_by = f"policyspace study status {shlex.quote(str(store.path))} --report report.html"
         self._own_world = own_world  # module:Class, as the user named it
         self._given = given  # a world that is already made
-        named = self.settings.get("world")
-        if own_world is not None and own_world != named:
-            raise InputError(
-                f"{store.path}: is about the world '{named}', found '{own_world}' named instead: name that, or no world."
-            )
 
     @classmethod
     @one_vocabulary
@@ -229,26 +207,30 @@ class Study(Rounds):
         features: Sequence[str] | None = None,
         episodes: Any = None,
         weights: Any = None,
+        missing: "Missing" = "error",
     ) -> Round:
         """Test what was observed, and keep it: one transaction.
 
         `data` is whatever `identify` reads (demonstrations, a file, a folder or a pattern, a table, arrays, what a tool
         keeps), where the other words say which columns are what; or trajectories. Numbers of an observation without
         names, `observation[0]`, …, are those of the study's environment if they are as many, and the round's warnings say
-        so. The configuration is the one given, else the one that the data carry, else the one asked for last.
+        so. Rows with `missing` values are an "error", or they "drop" out. The configuration is the one given, else the one
+        that the data carry, else the one asked for last.
         """
-        from policyspace.study.data import batch_of, configuration_of, to_arrays, to_demonstrations
+        from policyspace.study.data import batch_of, configuration_of, to_arrays, to_batch
+        from policyspace.study.told_again import check_new
 
         status = self.status()
         loop = self._loop(status)
-        said = {"actions": actions, "features": features, "episodes": episodes, "weights": weights}
+        said = {"actions": actions, "features": features, "episodes": episodes, "weights": weights, "missing": missing}
         batch, notes = batch_of(self.world, data, **said)
         arrays = to_arrays(self.world, batch)
         if (before := self._store.round_with(arrays)) is not None:
             raise InputError(f"these very data were reported before, in round {before + 1}: tell new ones.")
+        check_new(arrays, map(self._store.data, range(len(status.rounds))))
         asked = status.request.configuration if status.request else self.settings["initial"]
-        omega = self.world.check_configuration(configuration_of(batch, configuration, asked))
-        result = loop.tell(to_demonstrations(self.world, arrays), omega)
+        omega = self.world.check_configuration(configuration_of(self.world, batch, configuration, asked))
+        result = loop.tell(to_batch(self.world, arrays), omega)
         result = replace(result, warnings=[*notes, *result.warnings])
         told_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._store.tell(result.number, told_at, result.to_dict(), _truth(batch), arrays)
@@ -276,6 +258,13 @@ class Study(Rounds):
 
         return to_demonstrations(self.world, self._store.data(number))
 
+    def _pairs(self, number: int) -> "Demonstrations | str":
+        """The pairs reported in a round, or why it has none to test."""
+        from policyspace.configuration.testable import pairs_of
+        from policyspace.study.data import to_batch
+
+        return pairs_of(self.world, to_batch(self.world, self._store.data(number)))
+
     def _trajectories(self, number: int, theta: np.ndarray) -> "Trajectories":
         """What was seen in a round with its states and rewards; where only pairs were reported, episodes of π_θ there."""
         from policyspace.configuration.forecast import NUM_SIMULATED
@@ -292,7 +281,7 @@ class Study(Rounds):
         from policyspace.configuration.loop import Loop
 
         world, space, design = self.world, self.space, design_for(self.settings["design"], self.world)
-        return Loop(world, space, design, self.settings["initial"], status, self.demonstrations, self._trajectories)
+        return Loop(world, space, design, self.settings["initial"], status, self._pairs, self._trajectories)
 
 
 def _truth(batch: "Batch") -> dict[str, Any]:

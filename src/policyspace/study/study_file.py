@@ -55,7 +55,7 @@ class StudyStore:
     @classmethod
     def create(cls, path: str | Path, settings: Mapping[str, Any]) -> "StudyStore":
         """A new file, which appears whole or not at all; an old one is never replaced."""
-        target = Path(path)
+        target = _checked(path)
         if target.exists():
             raise InputError(f"{path}: there is a file already: open that study, or choose another name.")
         with closing(sqlite3.connect(":memory:")) as memory:
@@ -71,7 +71,7 @@ class StudyStore:
     @classmethod
     def open(cls, path: str | Path) -> "StudyStore":
         """An existing study, which must be one and not from the future."""
-        store = cls(Path(path))
+        store = cls(_checked(path))
         if not store.path.is_file():
             what = "a folder" if store.path.is_dir() else "no file"
             raise InputError(f"{path}: expected a study, found {what}: make one with `policyspace study create`.")
@@ -173,6 +173,13 @@ class StudyStore:
             raise InputError(f"{self.path}: cannot be used as a study ({reason}): check the file.") from error
 
 
+def _checked(path: str | Path) -> Path:
+    """The path of a study, which anybody may have given."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"a study is kept in a file, found {path!r:.40} as its path: give the name of one.")
+    return Path(path)
+
+
 def _check_study(connection: sqlite3.Connection) -> None:
     """A study, not from the future, with the tables of one."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -184,6 +191,14 @@ def _check_study(connection: sqlite3.Connection) -> None:
             f"is a study of version {version}, this policyspace knows up to {VERSION}: install a newer one."
         )
     check_tables(connection, TABLES)
+
+
+def rows_of(arrays: Arrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The features, the actions and the episode of every row in the arrays of a round."""
+    features, actions = arrays["features"], arrays["actions"]
+    if "mask" not in arrays:
+        return features, actions, arrays["episodes"]
+    return features[arrays["mask"]], actions[arrays["mask"]], np.nonzero(arrays["mask"])[0]
 
 
 def digest(arrays: Arrays) -> str:

@@ -58,7 +58,8 @@ def _renamed(world: GymnasiumWorld, data: Demonstrations) -> tuple[Demonstration
     listed = ", ".join(parts if len(parts) <= 8 else (*parts[:3], "…", parts[-1]))
     note = f"the numbers of an observation have no names in the data: they are taken for {listed}, in this order."
     # What was recorded beside the features may be called as one of them is now.
-    return replace(data, names=names, blocks=levels_of(names), recorded={}), [note]
+    recorded = {name: values for name, values in data.recorded.items() if name not in names}
+    return replace(data, names=names, blocks=levels_of(names), recorded=recorded), [note]
 
 
 def _with_levels(world: GymnasiumWorld, data: Demonstrations, category: str) -> tuple[Demonstrations, list[str]]:
