@@ -155,7 +155,7 @@ def test_code_that_ends_the_program_anywhere_is_an_error(run):
             ["configure", *POLE, "--learn", "my_agent:learn", "--algorithm", "PPO"],
             "--algorithm is of a model in a file",
         ),
-        (["configure", "gridworld", "--algorithm", "PPO"], "--algorithm act in an environment, found a world"),
+        (["configure", "gridworld", "--algorithm", "PPO"], "act in an environment, found a world"),
         (
             ["configure", *POLE, "--agent", "my_agent:left"],
             "the agent must choose one of the actions 0 to 1, found 'left'",

@@ -182,7 +182,8 @@ def _check_one_world(
         raise InputError("one world is configured: name it, or an environment with --env.")
     if world is not None and given(actor):
         raise InputError(
-            f"{' and '.join(given(actor))} act in an environment, found a world: name an environment with --env."
+            "--agent, --algorithm and --learn are of those who act in an environment, found a world: name an environment "
+            "with --env."
         )
     if world is None and given(simulated):
         raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
