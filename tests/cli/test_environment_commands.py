@@ -21,6 +21,16 @@ def balance(seen):
 def learn(env):
     env.reset(seed=0)
     return balance
+
+def learn_exits(env):
+    raise SystemExit(4)
+
+class World:
+    def __init__(self):
+        raise SystemExit(4)
+
+def left(seen):
+    return "left"
 """
 POLE = ["--env", "CartPole-v1", "--parameter", "length=0.3:1", "--parameter", "gravity=5:15:10"]
 NAMES = ["--names", "position,velocity,angle,angular_velocity"]
@@ -106,6 +116,22 @@ def test_a_trained_model_acts(run):
     model.save("model.zip")
     code, said = run("configure", *POLE, *QUICK, "--attempts", "0", "--agent", "model.zip")
     assert code == 0 and "Round 1 of at most 1" in said
+    code, said = run("configure", *POLE, *QUICK, "--attempts", "0", "--agent", "model.zip", "--algorithm", "PPO")
+    assert code == 0 and "Round 1 of at most 1" in said
+    assert run("study", "create", "s.sqlite", *POLE, *QUICK)[0] == 0
+    code, said = run("study", "play", "s.sqlite", "--agent", "model.zip", "--algorithm", "PPPO")
+    assert code == 2 and "has no algorithm 'PPPO': did you mean 'PPO'?" in said
+
+
+def test_a_module_that_ends_the_program_is_an_error(run):
+    Path("my_agent.py").write_text("raise SystemExit(0)")
+    code, said = run("configure", *POLE, "--agent", "my_agent:balance")
+    assert code == 2 and "the agent 'my_agent' cannot be imported (SystemExit: 0)" in said
+
+
+def test_code_that_ends_the_program_anywhere_is_an_error(run):
+    code, said = run("study", "create", "s.sqlite", "--world", "my_agent:World")
+    assert code == 2 and "(SystemExit: 4)" in said
 
 
 @pytest.mark.parametrize(
@@ -138,6 +164,23 @@ def test_a_trained_model_acts(run):
         (["configure", *POLE], "say who acts"),
         (["configure", *POLE, "--agent", "none.zip"], "no such file"),
         (["configure", *POLE, "--agent", "my_agent:nobody"], "has no 'nobody'"),
+        (
+            ["configure", *POLE, "--agent", "my_agent:balance", "--algorithm", "PPO"],
+            "--algorithm is of a model in a file",
+        ),
+        (
+            ["configure", *POLE, "--learn", "my_agent:learn", "--algorithm", "PPO"],
+            "--algorithm is of a model in a file",
+        ),
+        (["configure", "gridworld", "--algorithm", "PPO"], "act in an environment, found a world"),
+        (
+            ["configure", *POLE, "--agent", "my_agent:left"],
+            "the agent must choose one of the actions 0 to 1, found 'left'",
+        ),
+        (
+            ["configure", *POLE, "--learn", "my_agent:learn_exits"],
+            "learn(env) failed at length=0.5, gravity=10 (SystemExit: 4)",
+        ),
     ],
 )
 def test_what_is_wrong_is_a_sentence(run, arguments, sentence):

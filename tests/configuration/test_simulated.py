@@ -99,7 +99,7 @@ def test_the_most_informative_configuration_is_found_in_any_unit(unit):
 
 def test_candidates_are_ranked_as_their_closed_form_ranks_them():
     asked, points = question(), np.linspace(0.05, 0.95, 10)[:, None]
-    told = Simulated(num_simulated=40)._simulated(asked, points, 0)
+    told = Simulated(num_simulated=40)._simulated(asked, points, 0, [])
     estimated = [gain(asked, one, np.eye(3)) for one in told]
     # s(ω) is symmetric around 0.3; these points are not.
     exact = [np.exp(-40 * (p - 0.3) ** 2) for p in points[:, 0]]
@@ -159,3 +159,41 @@ def test_the_loop_configures_an_environment_and_finds_what_watching_misses():
         )
         found[design] = rounds[-1].selected
     assert found == {"simulated": ("observation[0]", "observation[1]"), "none": ("observation[0]",)}
+
+
+class Gaps(Readings):
+    """Readings that cannot be had between 0.1 and 0.55, where they would tell most."""
+
+    def __init__(self, omega=0.9):
+        super().__init__(omega)
+        if 0.1 < omega < 0.55:
+            raise ValueError("not there")
+
+
+class Nowhere(Gaps):
+    """Works at the bounds, and then no more."""
+
+    works = True
+
+    def step(self, action):
+        if not self.works:
+            raise ValueError("nowhere")
+        return super().step(action)
+
+
+def test_a_candidate_that_cannot_be_played_tells_nothing_and_that_is_said():
+    world = GymnasiumWorld.of(Gaps, {"omega": (0, 1)})
+    proposal = Simulated().propose(question(world))
+    omega = float(proposal.configuration["omega"])
+    assert not 0.1 < omega < 0.55 and np.isfinite(proposal.values).all() and proposal.objective > proposal.values[0]
+    (warning,) = proposal.warnings
+    assert "configurations could not be played and were left out; in one, the environment cannot be made at" in warning
+    assert not Simulated().propose(question()).warnings
+
+
+def test_where_nothing_can_be_played_that_is_the_answer(monkeypatch):
+    world = GymnasiumWorld.of(Nowhere, {"omega": (0.6, 1)})
+    asked = question(world)
+    monkeypatch.setattr(Nowhere, "works", False)
+    with pytest.raises(InputError, match=r"in step \(ValueError: nowhere\)"):
+        Simulated().propose(asked)

@@ -64,8 +64,10 @@ def main() -> None:
     try:
         code = app(standalone_mode=False) or 0
         sentence = "interrupted; nothing half-written was left behind." if code == INTERRUPTED else ""
-    except (ReaderGone, SystemExit):  # the second is how typer says that nobody reads its help
+    except ReaderGone:
         code, sentence = 0, ""
+    except SystemExit as stopped:
+        code, sentence = _ended(stopped)
     except Stopped as stopped:
         code, sentence = INTERRUPTED, str(stopped)
     except Exception as error:
@@ -98,6 +100,13 @@ def _flush(code: int, sentence: str) -> tuple[int, str]:
         if not sentence and not isinstance(error, BrokenPipeError):
             return 2, f"the output cannot be written ({error.strerror}): make room for it."
     return code, sentence
+
+
+def _ended(stopped: SystemExit) -> tuple[int, str]:
+    """By typer, if nobody reads its help; else by code of the user's."""
+    if isinstance(stopped.__context__, BrokenPipeError):
+        return 0, ""
+    return 2, f"code that was run here ended the program (SystemExit: {stopped}): it must return instead."
 
 
 def _sentence(error: Exception) -> str:

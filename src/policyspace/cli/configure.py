@@ -180,8 +180,11 @@ def _check_one_world(
     """A world of ours has simulated agents, an environment has the user's."""
     if (world is None) == (environment.env is None):
         raise InputError("one world is configured: name it, or an environment with --env.")
-    if world is not None and (actor.agent or actor.learn):
-        raise InputError("--agent and --learn act in an environment, found a world: name an environment with --env.")
+    if world is not None and given(actor):
+        raise InputError(
+            "--agent, --algorithm and --learn are of those who act in an environment, found a world: name an environment "
+            "with --env."
+        )
     if world is None and given(simulated):
         raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
 

@@ -18,6 +18,15 @@ Env = Annotated[
     typer.Option("--env", help="A Gymnasium id, or your function that makes one.", metavar="ENV_ID|module:function"),
 ]
 
+Algorithm = Annotated[
+    Text,
+    typer.Option(
+        "--algorithm",
+        help="Of an agent that stable-baselines3 saved; by default seen in the file.",
+        metavar="PPO|A2C|DQN|SAC|TD3|DDPG",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
@@ -51,6 +60,7 @@ class ActorOptions:
         "Acts in --env: a model of stable-baselines3, or your function of an observation.",
         "MODEL.zip|module:function",
     )
+    algorithm: Algorithm = None
     learn: Text = option(None, "Trains an agent in --env in every round: your learn(env).", "module:function")
 
     def actors(self) -> dict[str, Any]:
@@ -58,9 +68,12 @@ class ActorOptions:
         from policyspace.environments.own_code import imported
         from policyspace.environments.player import agent_from_file
 
-        agent = self.agent
-        if agent is not None:
-            agent = imported(agent, "the agent") if ":" in agent else agent_from_file(agent)
+        own = self.agent is not None and ":" in self.agent
+        if self.algorithm is not None and (own or self.agent is None):
+            raise InputError("--algorithm is of a model in a file, found none: name it with --agent, or leave it out.")
+        agent: Any = None
+        if self.agent is not None:
+            agent = imported(self.agent, "the agent") if own else agent_from_file(self.agent, self.algorithm)
         return {
             "agent": agent,
             "learn": None if self.learn is None else imported(self.learn, "what learns"),

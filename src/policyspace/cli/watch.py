@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyspace.cli.bundled import option
+from policyspace.cli.environments import Algorithm
 from policyspace.cli.options import Names, Text
 from policyspace.cli.running import running, waiting
 from policyspace.cli.saving import check_suffix
@@ -31,7 +32,7 @@ class WatchOptions:
             metavar="MODEL.zip",
         ),
     ]
-    algorithm: Text = option(None, "Its algorithm; by default seen in the file.", "PPO|A2C|DQN|SAC|TD3|DDPG")
+    algorithm: Algorithm = None
     episodes: int = option(100, "How many episodes to play.", "N", min=1)
     seed: int = option(0, "Same seed, same file.", "S", min=0)
     greedy: bool = option(False, "Play the best action always, instead of by the agent's own chances.")

@@ -215,7 +215,8 @@ class ConfiguredRun(Rounds, Iterator[Round]):
         omega = loop.world.check_configuration(request.configuration)
         seen.append(self._observe(jax.random.fold_in(self._key, 2 * request.number), omega, request.num_episodes))
         result = loop.tell(seen[-1], omega)
-        result = replace(result, warnings=[*request.warnings, *result.warnings])  # nobody else has read the request
+        warnings = [*request.warnings, *seen[-1].notes, *result.warnings]  # nobody else has read the request
+        result = replace(result, warnings=warnings)
         loop.status = replace(loop.status, rounds=[*loop.status.rounds[:-1], result])
         return result
 

@@ -10,7 +10,7 @@ from scipy.stats import qmc
 from policyspace.configuration.designs import Design, Information, Proposal, Question, Stay, Uniform, without_reasons
 from policyspace.configuration.observed_information import information_per_episode
 from policyspace.policies.jax_setup import jax
-from policyspace.worlds.configurable import Configurable, generator
+from policyspace.worlds.configurable import CannotBePlayed, Configurable, generator
 from policyspace.worlds.confmdp import ConfMDP
 
 
@@ -44,7 +44,8 @@ class Simulated:
 
     The first candidates fill the box, and where the data come from is one of them; those of the next stages lie around the
     best, twice as close each time. All candidates of a stage are simulated with the same random numbers. The best is
-    simulated anew in every stage and judged by all its episodes, so that luck does not keep it.
+    simulated anew in every stage and judged by all its episodes, so that luck does not keep it. A candidate that cannot
+    be played tells nothing.
     """
 
     num_candidates: int = 16
@@ -60,7 +61,10 @@ class Simulated:
         home = np.asarray(question.box.vector(question.logged.configuration), dtype=np.float64)
         unit = (home - low) / (high - low)
         points = np.vstack([unit, sobol(len(low), self.num_candidates, rng)])
-        told = self._simulated(question, points, 0)
+        failed: list[CannotBePlayed] = []
+        told = self._simulated(question, points, 0, failed)
+        if len(failed) == len(points):
+            raise failed[-1]
         # A guess worth one typical episode, so that the unit in which a feature is measured does not matter.
         typical = np.mean([np.diag(one) for one in told], axis=0)
         guess = np.diag(np.where(typical > 0, typical, 1.0))
@@ -77,23 +81,29 @@ class Simulated:
                 break
             nearby = unit + (sobol(len(low), self.num_candidates, rng) - 0.5) / 2**stage
             points = np.vstack([unit, np.clip(nearby, 0.0, 1.0)])
-            told = self._simulated(question, points, stage)
+            told = self._simulated(question, points, stage, failed)
             told[0] = (evaluations * known + told[0]) / (evaluations + 1)
         omega = {name: np.asarray(entry) for name, entry in question.box.configuration(path[-1]).items()}
         return Proposal(
             omega, self.name, question.names, value, value, 0.0, float(self.num_simulated), 1.0, np.array(path),
-            np.array(values),
+            np.array(values), _left_out(failed),
         )  # fmt: skip
 
-    def _simulated(self, question: Question, points: np.ndarray, stage: int) -> list[np.ndarray]:
-        """F̂ of one episode at every point [d, d], under common random numbers."""
+    def _simulated(
+        self, question: Question, points: np.ndarray, stage: int, failed: list[CannotBePlayed]
+    ) -> list[np.ndarray]:
+        """F̂ of one episode at every point [d, d], under common random numbers; zero where there is none."""
         low, high = question.box.bounds
         key = jax.random.fold_in(question.key, stage)
         told = []
         for point in points:
             omega = question.box.configuration(low + (high - low) * point)
-            seen = question.world.simulate(question.space, question.theta, omega, key, self.num_simulated)
-            told.append(information_per_episode(question.space, question.theta, seen))
+            try:
+                seen = question.world.simulate(question.space, question.theta, omega, key, self.num_simulated)
+                told.append(information_per_episode(question.space, question.theta, seen))
+            except CannotBePlayed as error:
+                failed.append(error)
+                told.append(np.zeros(2 * (question.space.num_parameters,)))
         return told
 
 
@@ -126,6 +136,13 @@ def sobol(dimension: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """The first points of a scrambled Sobol sequence in the unit cube [count, p]; a power of two of them is balanced."""
     points: np.ndarray = qmc.Sobol(dimension, rng=rng).random(count)
     return points
+
+
+def _left_out(failed: list[CannotBePlayed]) -> list[str]:
+    """What a reader must know of the candidates that could not be played."""
+    if not failed:
+        return []
+    return [f"{len(failed)} of the simulated configurations could not be played and were left out; in one, {failed[0]}"]
 
 
 def _log_det(matrix: np.ndarray, chosen: np.ndarray) -> float:

@@ -2,58 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any, Self, final
 
 import gymnasium
 import numpy as np
-from gymnasium.envs.registration import load_env_creator
-from gymnasium.spaces import Box, Discrete, flatten
+from gymnasium.spaces import flatten
 
-from policyspace.environments.episode_player import acting, play
+from policyspace.environments.actions import names_and_bounds
+from policyspace.environments.arguments import checked_bounds, checked_names, checked_ways
+from policyspace.environments.checked_environment import CORRECT, CheckedEnvironment, close, place
+from policyspace.environments.episode_player import Act, acting, play
+from policyspace.environments.makers import Environment, Make, RegisteredEnvironment, environment
 from policyspace.environments.observations import feature_names, kept_numbers, levels_of, own_names
-from policyspace.environments.own_code import imported_module
-from policyspace.environments.reaching import Make, complete, followers, found_ways, made, own_value
-from policyspace.errors import InputError, nearest
+from policyspace.environments.own_code import Blamed
+from policyspace.environments.player import Player
+from policyspace.environments.probing import Probe, Reached
+from policyspace.environments.reaching import followers, is_number, made
+from policyspace.errors import InputError
 from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
 from policyspace.worlds.configurable import Array, Configurable, Configuration, Key, generator
 from policyspace.worlds.configuration_parameters import ConfigurationParameter
 from policyspace.worlds.trajectories import Trajectories
-
-Environment = str | Make
-"""A registered Gymnasium id, `module:function`, a function () → env, or a function make(configuration) → env."""
-
-WORDS = {
-    "keyword": "a keyword of its constructor",
-    "attribute": "an attribute",
-    "options": "reset(options=…)",
-    "make": "your function",
-}
-
-
-@final
-@dataclass(frozen=True)
-class RegisteredEnvironment:
-    """Makes environments of an id that Gymnasium knows."""
-
-    id: str
-
-    @cached_property
-    def entry_point(self) -> Callable[..., Any]:
-        """The class or function behind the id."""
-        found = gymnasium.registry[self.id].entry_point
-        creator: Callable[..., Any] = found if callable(found) else load_env_creator(found)
-        return creator
-
-    @property
-    def keywords(self) -> Mapping[str, Any]:
-        """What the id gives to its class."""
-        found: Mapping[str, Any] = gymnasium.registry[self.id].kwargs
-        return found
-
-    def __call__(self, **keywords: Any) -> Any:
-        """An environment."""
-        return gymnasium.make(self.id, disable_env_checker=True, **keywords)
 
 
 @final
@@ -109,23 +78,23 @@ class GymnasiumWorld(Configurable):
         How each reaches the environment is found out by playing: by a keyword of the constructor, an attribute, or
         reset(options=…), in this order; `by` says it instead. A function that needs one argument, which is no parameter,
         is make(configuration). `names` are those of the observation's numbers and categories. A parameter that changes
-        nothing is refused.
+        nothing is refused, unless `by` says how it gets there.
         """
         name, make = environment(env)
-        if not parameters:
-            raise InputError(
-                "a world to configure needs a parameter, found none: name one with its bounds, gravity=5:15."
-            )
-        bounds = {p: _bounds(p, given) for p, given in parameters.items()}
-        middle = {p: (low + high) / 2 for p, (low, high) in bounds.items()}
-        ways = found_ways(make, bounds, by or {}, middle)
-        alone = complete(make, middle)
-        entries = tuple(_parameter(alone, ways[p], p, bounds[p], list(parameters[p])[2:]) for p in bounds)
-        example = made(make, ways, {p.name: p.default for p in entries})
-        own = own_names(example.observation_space)
-        features = feature_names(example, own if names is None else list(names))
-        facts = Facts(name, entries, ways, features, *_actions(example), tuple(own))
-        example.close()
+        bounds, listed = checked_bounds(parameters), checked_names(names)
+        probe = Probe(make, bounds, checked_ways(by))
+        own_names(probe.example.observation_space)  # what cannot be tested is refused before anything is played
+        names_and_bounds(probe.example.action_space)
+        reached = probe.reached()
+        close(probe.example)
+        entries = tuple(_parameter(probe, reached[p], p, bounds[p], list(parameters[p])[2:]) for p in bounds)
+        ways, defaults = {p: reached[p].way for p in bounds}, {p.name: p.default for p in entries}
+        example = CheckedEnvironment(made(make, ways, defaults), defaults)
+        space = example.env.observation_space
+        own = own_names(space)
+        features = feature_names(space, example.reset(0).numbers, own if listed is None else listed)
+        facts = Facts(name, entries, ways, features, *names_and_bounds(example.env.action_space), tuple(own))
+        close(example.env)
         return cls(facts, make)
 
     @classmethod
@@ -182,7 +151,7 @@ class GymnasiumWorld(Configurable):
                 f"the environment '{self.name}' must be played for this, and no code named in a file is run: give its "
                 "function again, as env= or --env."
             )
-        return made(self.make, self.facts.ways, self.check_configuration(configuration))
+        return made(self.make, self.facts.ways, self.check_configuration(configuration), GO_ON)
 
     def simulate(
         self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
@@ -202,10 +171,11 @@ class GymnasiumWorld(Configurable):
             )
 
         try:
-            seen = play(env, act, num_episodes, int(rng.integers(2**31)), configuration, MOST_SIMULATED_STEPS)
+            seed = int(rng.integers(2**31))
+            seen = play(env, act, num_episodes, seed, configuration, MOST_SIMULATED_STEPS, GO_ON)
             return replace(seen, features=seen.features[..., kept])
         finally:
-            env.close()
+            close(env)
 
     def observe(
         self, agent: Any = None, learn: Callable[[Any], Any] | None = None
@@ -213,83 +183,52 @@ class GymnasiumWorld(Configurable):
         """How an agent is observed: the same one everywhere, or one that `learn(env) → agent` trains at every ω."""
         if (agent is None) == (learn is None):
             raise InputError("say who acts: an agent, or a function learn(env) that returns one; one of the two.")
+        if learn is not None and not callable(learn):
+            raise InputError(f"learn is a function learn(env) that returns an agent, found {learn!r:.60}: give one.")
 
         def observed(key: Key, configuration: Configuration, num_episodes: int) -> Trajectories:
             seed = int(generator(key).integers(2**31))
             env = self.environment(configuration)
             try:
-                someone = agent if learn is None else learn(env)
-                seen = play(env, acting(someone, seed), num_episodes, seed, configuration)
-                return replace(
-                    seen, features=seen.features[..., kept_numbers(env.observation_space, self.feature_names)]
-                )
+                kept = kept_numbers(env.observation_space, self.feature_names)
+                act = acting(agent, seed, configuration) if learn is None else _learned(learn, env, seed, configuration)
+                seen = play(env, act, num_episodes, seed, configuration, to_do=GO_ON)
+                return replace(seen, features=seen.features[..., kept])
             finally:
-                env.close()
+                close(env)
 
         return observed
 
 
-UNBOUNDED = 1e300
-"""In place of infinity, which JSON does not have."""
-
 MOST_SIMULATED_STEPS = 2500
 """Simulations for designs and forecasts begin no episode after so many steps."""
 
-
-def environment(env: Environment) -> tuple[str, Make]:
-    """The name under which an environment is stored, and what makes it."""
-    if not isinstance(env, str):
-        if not callable(env):
-            raise InputError(f"an environment is a Gymnasium id or a function that makes one, found {env!r:.60}.")
-        return f"{env.__module__}:{getattr(env, '__qualname__', type(env).__qualname__)}", env
-    if ":" not in env:
-        if env not in gymnasium.registry:
-            raise InputError(f"Gymnasium knows no environment '{env}': {nearest(env, gymnasium.registry)}")
-        return env, RegisteredEnvironment(env)
-    module, _, name = env.partition(":")
-    inside = vars(imported_module(module, "the environment"))
-    if callable(inside.get(name)):
-        return env, inside[name]
-    if name in gymnasium.registry:
-        return env, RegisteredEnvironment(name)
-    raise InputError(f"the module '{module}' has no function and registers no environment '{name}': check the name.")
+GO_ON = f"{CORRECT}; a study also goes on if it is told what was seen elsewhere (study tell, --configuration)"
+"""What to do where an environment that worked at the bounds fails between them."""
 
 
-def _bounds(name: str, given: Sequence[float]) -> tuple[float, float]:
+def _learned(learn: Callable[[Any], Any], env: Any, seed: int, configuration: Configuration) -> Act:
+    """The agent that is trained here."""
+    at = place(configuration)
+    with Blamed(f"learn(env) failed {at}", "correct that function"):
+        agent = learn(env)
     try:
-        low, high, *rest = (float(value) for value in given)
-    except (TypeError, ValueError):
-        rest, low, high = [0.0, 0.0], 1.0, 0.0
-    if len(rest) > 1 or not np.isfinite([low, high]).all() or not low < high:
-        raise InputError(f"the parameter '{name}' needs bounds low < high, found {given!r:.40}: write (5, 15) or 5:15.")
-    return low, high
+        Player(agent)
+    except InputError as error:
+        raise InputError(f"learn(env) must return an agent, found another thing {at}: {error}") from error
+    return acting(agent, seed, configuration)
 
 
 def _parameter(
-    make: Make, way: str, name: str, bounds: tuple[float, float], given: Sequence[float]
+    probe: Probe, reached: Reached, name: str, bounds: tuple[float, float], given: Sequence[float]
 ) -> ConfigurationParameter:
     """One entry of ω: its default is given, else the environment's own, else the middle."""
-    own = own_value(make, way, name)
-    default = (
-        float(given[0]) if given else own if own is not None and bounds[0] <= own <= bounds[1] else sum(bounds) / 2
-    )
-    if not bounds[0] <= default <= bounds[1]:
+    own, (low, high) = probe.own[name].get(reached.way), bounds
+    default = float(given[0] if given else own if is_number(own) and low <= own <= high else (low + high) / 2)
+    if not low <= default <= high:
         raise InputError(
-            f"the default of '{name}' must lie between {bounds[0]:g} and {bounds[1]:g}, found {default:g}: correct it."
+            f"the default of '{name}' must lie between {low:g} and {high:g}, found {default:g}: correct it."
         )
-    also = followers(make, way, name, bounds)
+    also = followers(probe.alone, reached.way, name, bounds)
     follow = f"; {', '.join(also)} follow{'s' if len(also) == 1 else ''}" if also else ""
-    return ConfigurationParameter(name, (), *bounds, default, f"reaches the environment by {WORDS[way]}{follow}")
-
-
-def _actions(env: Any) -> tuple[tuple[str, ...], tuple[float, float] | None]:
-    space = env.action_space
-    if isinstance(space, Discrete):
-        return tuple(str(int(space.start) + i) for i in range(int(space.n))), None
-    if isinstance(space, Box) and len(space.shape) == 1:
-        size = space.shape[0]
-        names = ("action",) if size == 1 else tuple(f"action[{i}]" for i in range(size))
-        return names, (max(float(space.low.min()), -UNBOUNDED), min(float(space.high.max()), UNBOUNDED))
-    raise InputError(
-        f"actions must be Discrete, or a Box of one row, found {space}: wrap the environment in a function."
-    )
+    return ConfigurationParameter(name, (), *bounds, default, f"{reached.words}{follow}")

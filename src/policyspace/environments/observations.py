@@ -1,5 +1,6 @@
 """What an observation of an environment is made of: numbers and categories, and the features that they are."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,7 +19,10 @@ LEVEL = re.compile(r"(.+)=(-?\d+)")
 
 def own_names(space: Any) -> list[str]:
     """What the numbers and categories of an observation are called where nobody names them, as in `watch`."""
-    list(_levels(space))  # which refuses what is neither
+    if all(levels is not None and len(levels) == 1 for levels in _levels(space)):
+        raise InputError(
+            f"an observation must have something that can vary, found {space}: nothing can be tested in it."
+        )
     rows = each_array(lambda array: np.array(array)[None], space.sample())
     return [column.name for column in columns_of(OBSERVATION, rows, space)]
 
@@ -32,14 +36,12 @@ def levels_of(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def feature_names(env: Any, found: Sequence[str]) -> tuple[str, ...]:
-    """One a number; of a category one a level, but for the level at the start, which surely occurs."""
-    space = env.observation_space
-    kinds = list(_levels(space))
+def feature_names(space: Any, flat: np.ndarray, found: Sequence[str]) -> tuple[str, ...]:
+    """One a number; of a category one a level, but for the level at the start (`flat`), which surely occurs."""
+    kinds, features, place = list(_levels(space)), list[str](), 0
     if len(found) != len(kinds) or len(set(found)) != len(kinds):
         what = "numbers" if not any(kinds) else "numbers and categories"
         raise InputError(f"an observation has {len(kinds)} {what}, found the names {', '.join(found)}: name each once.")
-    flat, features, place = flatten(space, env.reset(seed=0)[0]), list[str](), 0
     for name, levels in zip(found, kinds, strict=True):
         if LEVEL.fullmatch(name):
             raise InputError(
@@ -53,11 +55,43 @@ def feature_names(env: Any, found: Sequence[str]) -> tuple[str, ...]:
         start = levels[int(np.argmax(flat[place : place + len(levels)]))]
         features += [f"{name}={level}" for level in levels if level != start]
         place += len(levels)
-    if not features:
-        raise InputError(
-            f"an observation must have something that can vary, found {space}: nothing can be tested in it."
-        )
     return tuple(features)
+
+
+def numbers_of(space: Any, observation: Any) -> np.ndarray:
+    """The numbers of an observation [n], copied: as many as its space has, and finite."""
+    _check_fits(space, observation)
+    row = np.asarray(flatten(space, observation), dtype=np.float64)
+    if not np.isfinite(row).all():
+        worst = int(np.argmin(np.isfinite(row)))
+        raise InputError(f"observations must be finite, found {row[worst]} as number {worst}")
+    return row
+
+
+def _check_fits(space: Any, found: Any) -> None:
+    """Gymnasium flattens what does not fit its space, too: it drops numbers, and takes other levels for the last ones."""
+    if isinstance(space, Box | MultiBinary):
+        _check_size(space, found)
+    elif isinstance(space, Dict):
+        if set(found) != set(space.spaces):
+            raise InputError(
+                f"an observation has {', '.join(map(str, space.spaces))}, found {', '.join(map(str, found))}"
+            )
+        for name, inside in space.spaces.items():
+            _check_fits(inside, found[name])
+    elif isinstance(space, Tuple):
+        for inside, part in zip(space.spaces, found, strict=True):
+            _check_fits(inside, part)
+    else:
+        _check_size(space, found)
+        above = np.asarray(found) - space.start
+        if (above < 0).any() or (above >= (space.n if isinstance(space, Discrete) else space.nvec)).any():
+            raise InputError(f"a category must be one of {space}, found {found}")
+
+
+def _check_size(space: Any, found: Any) -> None:
+    if np.size(found) != math.prod(space.shape):
+        raise InputError(f"{math.prod(space.shape)} numbers are expected in {space}, found {np.size(found)}")
 
 
 def _levels(space: Any) -> Iterator[range | None]:

@@ -1,4 +1,4 @@
-"""Code of a user's own, named on a command line as `module:name`; never code that a file names."""
+"""Code of a user's own: named on a command line as `module:name`, never by a file, and blamed in a sentence if it fails."""
 
 import sys
 from importlib import import_module
@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from policyspace.errors import InputError, reason_of
+
+
+class NotInstalled(InputError):
+    """A library that a user's code needs is missing, which is no fault of that code."""
 
 
 def imported(spec: str, what: str) -> Any:
@@ -23,9 +27,22 @@ def imported_module(module: str, what: str) -> Any:
     """A module, whose own errors become one sentence."""
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
-    try:
+    with Blamed(f"{what} '{module}' cannot be imported", "run where its module is, or install it"):
         return import_module(module)
-    except Exception as error:  # whatever a user's module does
-        raise InputError(
-            f"{what} '{module}' cannot be imported ({reason_of(error)}): run where its module is, or install it."
-        ) from error
+
+
+class Blamed:
+    """Whatever a user's own code raises in here becomes one sentence, even if it ends the program; Ctrl-C goes on."""
+
+    def __init__(self, failed: str, to_do: str, kind: type[InputError] = InputError) -> None:
+        self._failed, self._to_do, self._kind = failed, to_do, kind
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception | SystemExit) or isinstance(error, NotInstalled):
+            return
+        name, reason = type(error).__name__, reason_of(error)
+        told = reason if isinstance(error, InputError) or reason == name else f"{name}: {reason}"
+        raise self._kind(f"{self._failed} ({told}): {self._to_do}.") from error

@@ -8,7 +8,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from policyspace.data.connectors.flattening import each_array
-from policyspace.errors import InputError, nearest, reason_of
+from policyspace.environments.makers import RegisteredEnvironment
+from policyspace.errors import InputError
 
 
 class Step(NamedTuple):
@@ -120,7 +121,7 @@ class VectorOfStableBaselines(Stage):
 def stage_of(env: Any) -> Stage:
     """Something to act in, from an environment, a vector of them, or an id of Gymnasium."""
     if isinstance(env, str):
-        return OneEnvironment(_made(env))
+        return OneEnvironment(RegisteredEnvironment(env)())
     if isinstance(env, VectorEnv):
         return VectorOfEnvironments(env)
     if hasattr(env, "step_wait") and hasattr(env, "num_envs"):
@@ -142,15 +143,3 @@ def frames_in(env: Any) -> int:
         inside = getattr(env, "envs", None)
         env = inside[0] if inside else getattr(env, "venv", getattr(env, "env", None))
     return 1
-
-
-def _made(name: str) -> Any:
-    try:
-        return gymnasium.make(name)
-    except (gymnasium.error.Error, ImportError) as error:
-        known = [known for known in gymnasium.registry if not known.startswith(("phys2d/", "tabular/"))]
-        if name not in gymnasium.registry:
-            raise InputError(f"Gymnasium knows no environment '{name}': {nearest(name, known)}") from error
-        raise InputError(
-            f"the environment '{name}' could not be made ({reason_of(error)}): install what it needs."
-        ) from error

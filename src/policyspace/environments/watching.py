@@ -13,6 +13,7 @@ from policyspace.data.connectors.flattening import each_array
 from policyspace.data.connectors.recording import Recording
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.data.roles import assemble
+from policyspace.environments.own_code import Blamed
 from policyspace.environments.player import Player, agent_from_file
 from policyspace.environments.stages import Stage, Step, frames_in, stage_of
 from policyspace.errors import InputError
@@ -113,19 +114,12 @@ def _play(stage: Stage, player: Player, observation: Any, episodes: int, progres
 
 def _turn(stage: Stage, player: Player, observation: Any, starts: np.ndarray, begun: bool) -> tuple[Any, Step]:
     """An action and what follows; if the very first fails, agent and environment do not fit."""
-    try:
+    first = f"the agent {player.name} could not take its first step in this environment"
+    fits = "use the one that it was made for, with the same wrappers"
+    with Blamed(f"the agent {player.name} failed" if begun else first, "correct it" if begun else fits):
         action = player.act(observation, starts)
+    with Blamed("the environment failed in step" if begun else first, "correct it" if begun else fits):
         return action, stage.step(action)
-    except InputError:
-        raise
-    except Exception as error:
-        if begun:
-            raise
-        reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
-        raise InputError(
-            f"the agent {player.name} could not take its first step in this environment ({reason}): is it the one that it "
-            "was made for, with the same wrappers?"
-        ) from error
 
 
 def _recorded(stage: Stage, player: Player, diary: _Diary, recording: Callable[..., Recording]) -> Recording:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from policyspace.errors import InputError
 from policyspace.policies import PolicySpace
 from policyspace.worlds.configuration_parameters import ConfigurationParameter, checked_configuration
 from policyspace.worlds.trajectories import Trajectories
@@ -14,6 +15,10 @@ Array = Any  # a NumPy or a JAX array
 Key = Any  # a JAX random key
 Configuration = dict[str, Array]
 """ω: one array a configuration parameter, by name."""
+
+
+class CannotBePlayed(InputError):
+    """A world does not work at some configuration, though that lies between the bounds."""
 
 
 class Configurable(ABC):
@@ -52,7 +57,7 @@ class Configurable(ABC):
     def simulate(
         self, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
     ) -> Trajectories:
-        """Episodes of π_θ at ω."""
+        """Episodes of π_θ at ω; `CannotBePlayed` where there are none."""
 
     def check_configuration(self, given: Mapping[str, Any]) -> Configuration:
         """ω from what a user gave: names, shapes, finiteness and bounds checked; what is missing has its default."""

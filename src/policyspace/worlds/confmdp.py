@@ -237,5 +237,5 @@ _compiled = jax.jit(_simulate, static_argnums=(0, 1, 5))
 jax.tree_util.register_dataclass(
     Trajectories,
     data_fields=["states", "features", "actions", "rewards", "mask", "configuration"],
-    meta_fields=[],
+    meta_fields=["notes"],
 )

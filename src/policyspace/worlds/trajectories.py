@@ -29,6 +29,7 @@ class Trajectories:
     rewards: Array  # [m, T]
     mask: Array  # [m, T], True while the episode lasts
     configuration: dict[str, Array]
+    notes: tuple[str, ...] = ()  # sentences about them that a reader must be told
 
     def __post_init__(self) -> None:
         shape = getattr(self.mask, "shape", None)
