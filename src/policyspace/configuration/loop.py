@@ -149,6 +149,7 @@ def configure(
     budget: int | None = None,
     configuration: Configuration | None = None,
     paper_rule: bool = False,
+    test: str = "auto",
 ) -> "ConfiguredRun":
     """Observe at ω₀ (`configuration`), identify, then configure for what is undecided, round by round (Algorithms 3 and 4).
 
@@ -156,8 +157,8 @@ def configure(
     time from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
     `episodes` each; with a `budget` the total is shared out over the rounds of a joint design, and unless `attempts` says
     otherwise there are as many as the budget pays for. What has been decided is not asked again. The agent may be another
-    one in every round. Networks are tested by the e-process. What is returned makes the rounds as one goes over them, and
-    keeps them for its report.
+    one in every round. `test` is that of `Study.create`, by default the e-process for networks. What is returned makes the
+    rounds as one goes over them, and keeps them for its report.
     """
     space = world.policy_space() if space is None else space
     design = default_design(world) if design is None else design
@@ -171,6 +172,7 @@ def configure(
         episodes=episodes,
         budget=budget,
         paper_rule=paper_rule,
+        test=test,
     )
     return ConfiguredRun(world, space, design, configuration or {}, schedule, observe, key)
 
