@@ -63,7 +63,7 @@ class SavedOptions:
     )
     out: Path | None = option(
         None,
-        "Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name. [default: WORLD.parquet]",
+        "Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name; by default WORLD.parquet.",
         "FILE.parquet",
         show_default=False,
     )

@@ -115,7 +115,10 @@ class Status:
         if not self.undecided:
             return "every unit is shown to be controlled"
         if len(self.rounds) >= schedule.num_rounds:
-            return f"all {schedule.num_rounds} rounds have been reported"
+            only = schedule.num_rounds == 1
+            return (
+                "the only round has been reported" if only else f"all {schedule.num_rounds} rounds have been reported"
+            )
         if schedule.budget is not None and self.total_episodes >= schedule.budget:
             return f"the budget of {schedule.budget} episodes is spent"
         if self.rounds and not self.next_units[0]:

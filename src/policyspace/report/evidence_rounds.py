@@ -12,6 +12,7 @@ import numpy as np
 from policyspace.configuration.round import Round
 from policyspace.configuration.status import Status
 from policyspace.errors import InputError
+from policyspace.printable import number_of
 from policyspace.report.point_names import MOST_NAMES, Spot, name_points, shared
 from policyspace.report.style import (
     AMBER,
@@ -122,8 +123,7 @@ def _draw_adding_up(status: Status) -> "Figure":
 
 
 def _counts(status: Status) -> str:
-    count = len(status.schedule.units)
-    return f"{len(status.selected)} of {count} {'unit' if count == 1 else 'units'} shown to be controlled"
+    return f"{len(status.selected)} of {number_of(len(status.schedule.units), 'unit')} shown to be controlled"
 
 
 def evidence_paths(status: Status) -> dict[str, list[tuple[int, float]]]:
