@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.cli.bundled import given, option
-from policyspace.cli.controls import controls_of
+from policyspace.cli.controls import controls_of, owned_in_words
 from policyspace.cli.environments import ActorOptions, EnvironmentOptions
 from policyspace.cli.options import Text
 from policyspace.cli.rounds import DesignOptions, RoundOptions, show_plan, show_round
@@ -128,7 +128,7 @@ class Diary:
 
     def begin(self) -> None:
         """Who is observed, and what is promised."""
-        owned = None if self.truth is None else ", ".join(self.truth) or "nothing but the constant"
+        owned = None if self.truth is None else owned_in_words(self.world.policy_space(), self.truth)
         known = "" if owned is None else f" that controls {owned}"
         say(self.console, f"An agent in {self.world.name}{known}.", style="bold")
         say(self.console, self.schedule.promise(self.settings["design"]), style="dim")
