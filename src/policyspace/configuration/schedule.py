@@ -29,7 +29,14 @@ LAST_SHARE = 0.5
 """The share of δ that is kept for the last round, when all the evidence is in; the rounds before it share the rest."""
 
 
-class Options(TypedDict, total=False):
+class Testing(TypedDict, total=False):
+    """How rounds are tested."""
+
+    paper_rule: bool
+    test: str
+
+
+class Options(Testing, total=False):
     """What a user may say about the rounds; the defaults are those of `Schedule`, and the test "auto"."""
 
     significance: float
@@ -37,8 +44,6 @@ class Options(TypedDict, total=False):
     attempts: int | None
     episodes: int
     budget: int | None
-    paper_rule: bool
-    test: str
 
 
 @final
