@@ -22,6 +22,11 @@ def obeyed(character: str) -> bool:
     return character not in JOINERS and unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
+def number_of(count: int, what: str) -> str:
+    """`1 unit`, `2 units`: how many there are of what one word with a plain plural names."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def escaped(text: str) -> str:
     """The same for an HTML page, between tags or inside an attribute."""
     return html.escape(printable(text))

@@ -157,7 +157,7 @@ def test_code_that_ends_the_program_anywhere_is_an_error(run):
         ),
         (["study", "plan", "--world", "gridwrld", "--budget", "60"], "did you mean 'gridworld'"),
         (["study", "plan", "--env", "CartPole-v1", "--budget", "60"], "needs a parameter"),
-        (["study", "plan", *POLE], "Missing option '--budget'"),
+        (["study", "plan", *POLE], "found none: name it with --budget"),
         (["configure", "gridworld", *POLE, "--agent", "a:b"], "one world is configured"),
         (["configure", "gridworld", "--agent", "a:b"], "act in an environment, found a world"),
         (["configure", *POLE, "--controls", "all", "--agent", "a:b"], "are of simulated agents, found --env"),

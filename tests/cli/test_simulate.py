@@ -1,17 +1,21 @@
 """The simulate command: files that know their truth, the same for the same seed, and sentences for bad input."""
 
 import json
+from io import StringIO
 
 import numpy as np
 import pytest
 import typer
 from PIL import Image
+from rich.console import Console
 from typer.testing import CliRunner
 
-from policyspace.cli.simulate import BARS, simulate, sparkline
+from policyspace.cli.controls import owned_in_words
+from policyspace.cli.simulate import BARS, _show_learning, simulate, sparkline
 from policyspace.data.readers import read
 from policyspace.errors import InputError
 from policyspace.identification import identify
+from policyspace.worlds import make_world
 
 APP = typer.Typer(pretty_exceptions_enable=False)
 APP.command()(simulate)
@@ -163,3 +167,27 @@ def test_sparkline_rises_with_its_curve():
     assert sparkline(np.linspace(-20, -3, 200)) == "".join(sorted(sparkline(np.linspace(-20, -3, 200)), key=BARS.index))
     assert sparkline(np.zeros(7)) == BARS[0] * 7
     assert len(sparkline(np.arange(100.0))) == 40 and sparkline(np.array([3.0, 1.0, 2.0])) == "█▁▅"
+
+
+def test_an_agent_far_from_the_best_known_policy_is_said_to_be(tmp_path):
+    said = run("gridworld", "--learning-steps", "0", "--episodes", "5", "--out", tmp_path / "d.csv")
+    assert "Mean discounted return of 4000 episodes" in said and "(standard error " in said
+    assert "has learned 0% of what can be learned here" in " ".join(said.split())
+
+
+def test_phases_are_not_called_steps_and_what_is_compared_is_not_judged_by_its_curve():
+    def shown(curve, by_phases, compared):
+        console = Console(file=StringIO())
+        _show_learning(console, np.array(curve), by_phases, compared)
+        return console.file.getvalue()
+
+    assert shown([-31.0, -0.6, -0.5], True, True).startswith("Learned in 2 phases: mean discounted return -31 → -0.5")
+    assert shown([-31.0, -0.6], True, True).startswith("Learned in 1 phase:")
+    flat = [-5.0, -5.1]
+    assert "Learned in 2 steps" in shown(flat, False, True) and "did not learn" not in shown(flat, False, True)
+    assert "did not learn" in shown(flat, False, False)
+
+
+def test_only_where_there_is_a_constant_is_it_said_to_be_controlled():
+    said = {name: owned_in_words(make_world(name).policy_space(), ()) for name in ("gridworld", "continuous-gridworld")}
+    assert said == {"gridworld": "nothing but the constant", "continuous-gridworld": "nothing"}

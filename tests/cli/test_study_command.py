@@ -147,3 +147,58 @@ def test_the_program_exits_with_2(tmp_path):
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert "expected a study, found no file" in done.stderr
+
+
+def told_by(study, folder, configuration, seed=0):
+    write(agent(configuration, seed), folder / "told.parquet")
+    (folder / "told.toml").write_text("\n".join(f"{name} = {value}" for name, value in configuration.items()))
+    return run("tell", study, folder / "told.parquet", "--configuration", folder / "told.toml")
+
+
+FEW = ["--world", "gridworld", "--features", "row_0,row_1,goal_row_2", "--attempts", 1, "--design", "none"]
+
+
+@pytest.mark.parametrize("rule", [["--rule", "combinatorial"], ["--paper-rule"]])
+def test_rules_that_test_all_units_in_every_round_say_so(tmp_path, rule):
+    study = tmp_path / "all.sqlite"
+    run("create", study, *FEW, *rule)
+    assert "Round 1 of at most 2: at the flat configuration" in told_by(study, tmp_path, {})
+    run("ask", study)
+    said = told_by(study, tmp_path, {}, 1)
+    assert "Round 2 of at most 2: left as it was" in said and len(Study.open(study).rounds()[0].selected) == 2
+    assert "60 episodes; 3 units tested" in said and "open: row_1" in said
+    explained = "supports that explain all rounds so far: row_0, goal_row_2 "
+    assert (explained in said) == (explained in run("status", study)) == (rule[0] == "--rule")
+
+
+def test_a_round_is_where_the_data_were_collected(tmp_path):
+    study, elsewhere = tmp_path / "s.sqlite", {"row": [1, 1, 1, 5, 1]}
+    run("create", study, *FEW)
+    assert "Round 1 of at most 2: where the data were collected" in told_by(study, tmp_path, elsewhere)
+    other = tmp_path / "o.sqlite"
+    run("create", other, *FEW, "--configuration", "row=[1,1,1,5,1]")
+    assert "Round 1 of at most 2: where it is" in told_by(other, tmp_path, elsewhere)
+
+
+def test_the_plan_is_what_create_would_do(tmp_path):
+    for options in (["--test", "eprocess", "--budget", 3], ["--features", "row_0", "--budget", 50]):
+        plan = run("plan", "--world", "gridworld", *options)
+        assert plan in run("create", tmp_path / f"{len(options)}{options[-1]}.sqlite", "--world", "gridworld", *options)
+    plan = run("plan", "--world", "gridworld", "--design", "paper", "--budget", 120)
+    assert (
+        plan.startswith("Plan for at most 120 episodes: at most 2 rounds of 100 and 20.")
+        and "at most 2 rounds:" in plan
+    )
+    assert run("plan", "--world", "minigolf", "--budget", 10, "--attempts", 3).startswith(
+        "Plan for 10 episodes: 4 rounds of 3"
+    )
+
+
+def test_one_is_said_in_the_singular(tmp_path):
+    study = tmp_path / "one.sqlite"
+    said = run("create", study, "--world", "minigolf", "--features", "x", "--budget", 1)
+    assert (
+        "A study of 1 unit in" in said and "at most 1 round:" in said and "Plan for 1 episode: one round of 1." in said
+    )
+    said = run("ask", study)
+    assert "Round 1 of at most 1: 1 episode (" in said and "1 unit is tested" in said

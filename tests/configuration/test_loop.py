@@ -54,6 +54,17 @@ def test_levels_add_up_to_the_significance_and_decisions_stand(grid):
     assert rounds[-1].supports == [[name for name in world.feature_names if name in OWNED]]
 
 
+@pytest.mark.parametrize("test", ["batches", "eprocess"])
+def test_rounds_are_tested_as_is_said(grid, test):
+    world, space, observe = grid
+    run = configure(world, observe, KEY, space, design=Uniform(), episodes=30, attempts=1, test=test)
+    levels = [r.significance for r in run]
+    assert run.status().schedule.test == test
+    assert levels == ([0.05, 0.05] if test == "eprocess" else [0.025, 0.025])
+    with pytest.raises(InputError, match="there is no test 'eproces' of a study"):
+        configure(world, observe, KEY, space, test="eproces")
+
+
 def test_a_batch_that_needs_no_penalty_is_tested_by_rule_2_as_anywhere(grid):
     world, space, _ = grid
     theta = 0.5 * np.asarray(jax.random.normal(KEY, (space.num_parameters,)))  # so gentle that all is played everywhere

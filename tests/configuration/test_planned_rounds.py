@@ -6,12 +6,14 @@ import pytest
 
 from policyspace import Study
 from policyspace.configuration.batch_tests import outcome_with_rounds_before
-from policyspace.configuration.plan import needed_episodes, plan_rounds
+from policyspace.configuration.plan import in_words, needed_episodes, plan_rounds, sizes_of
+from policyspace.configuration.round import same_configuration
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.status import Status
 from policyspace.data.demonstrations import Demonstrations
 from policyspace.environments.gymnasium_world import GymnasiumWorld
 from policyspace.worlds import make_world
+from policyspace.worlds.configuration_parameters import parse_configuration
 
 
 @pytest.mark.parametrize(
@@ -39,11 +41,56 @@ def test_the_plan_is_said_and_kept_by_a_study(tmp_path):
     plan = plan_rounds(make_world("gridworld"), make_world("gridworld").policy_space(), 120)
     assert plan.sentences[0] == "Plan for 120 episodes: 2 rounds of 60 and 60."
     assert "17 columns of weights" in plan.sentences[1] and "fewer than 43 episodes" in plan.sentences[1]
-    assert "flat configuration" in plan.sentences[2]
+    assert plan.sentences[2] == (
+        "The first round is at the flat configuration, which shows every feature at least sometimes."
+    )
     planned = Study.create(tmp_path / "a.sqlite", "gridworld", budget=120)
     assert planned.settings["num_rounds"] == 2 and planned.ask().num_episodes == 60
     told = Study.create(tmp_path / "b.sqlite", "gridworld", budget=120, attempts=5)
     assert told.settings["num_rounds"] == 6
+
+
+def test_little_is_expected_only_far_below_what_a_round_needs():
+    """A round of 40 episodes at the flat configuration finds four fifths of what is controlled (docs/designs.md)."""
+    world = make_world("gridworld")
+
+    def expects_little(budget):
+        return any(
+            "expect little" in sentence for sentence in plan_rounds(world, world.policy_space(), budget).sentences
+        )
+
+    assert not expects_little(40) and not expects_little(22) and expects_little(21)
+
+
+def test_the_plan_says_where_the_first_round_is_and_how_to_name_the_flat_configuration():
+    world = make_world("gridworld")
+    plan = plan_rounds(world, world.policy_space(), 120, initial={"row": [1, 1, 1, 5, 1]})
+    equal = "[1,1,1,1,1]"
+    typed = f"row={equal},col={equal},goal_row={equal},goal_col={equal}"
+    assert plan.sentences[-1].startswith("The first round is at the configuration given")
+    assert plan.sentences[-1].endswith(f'--configuration "{typed}".')
+    assert same_configuration(world.check_configuration(parse_configuration(typed)), world.flat_configuration())
+
+
+@pytest.mark.parametrize(("budget", "sizes"), [(1, (1,)), (3, (1, 1, 1)), (10, (3, 3, 2, 2)), (40, (10, 10, 10, 10))])
+def test_followed_evidence_has_four_rounds_or_as_many_as_there_are_episodes(tmp_path, budget, sizes):
+    for name, options in (("car", {}), ("gridworld", {"test": "eprocess"})):
+        world = make_world(name)
+        plan = plan_rounds(world, world.policy_space(), budget, sequential=True)
+        assert plan.sizes == sizes and "after every episode" in plan.why and len(plan.sentences) == 3
+        study = Study.create(tmp_path / f"{name}.sqlite", name, budget=budget, **options)
+        assert sizes_of(study.status().schedule) == sizes
+
+
+def test_a_network_is_planned_by_its_weights():
+    world = make_world("car")
+    plan = plan_rounds(world, world.policy_space(), 300)
+    assert plan.why.startswith("every round fits a network of 66 weights anew") and plan.needed == 83  # ⌈5·33/2⌉
+
+
+def test_sizes_are_said_in_words():
+    assert in_words((7,)) == "one round of 7" and in_words((3, 3, 2)) == "3 rounds of 3, 3 and 2"
+    assert in_words((5,) * 40) == "40 rounds of at most 5"
 
 
 class Trial(gymnasium.Env):

@@ -30,3 +30,17 @@ def test_levels_of_all_rounds_add_up_however_they_are_configured():
         assert replace(schedule, test="combined").level_of(num_rounds - 1) == 0.02
         for whole in (replace(schedule, paper_rule=True), replace(schedule, test="eprocess")):
             assert whole.level_of(0) == whole.level_of(num_rounds) == 0.04
+
+
+def test_a_budget_ends_the_rounds_of_single_units_and_shares_delta_over_those_it_pays_for():
+    def rounds(**options):
+        return Schedule(tuple("abcdefgh"), False, **options)
+
+    assert rounds().num_rounds == 25 and rounds(budget=5000).num_rounds == 25
+    assert (
+        rounds(budget=3).num_rounds == 1 and rounds(budget=100).num_rounds == 1 and rounds(budget=120).num_rounds == 2
+    )
+    for test in ("batches", "combined"):
+        paid = rounds(budget=250, test=test)
+        assert paid.num_rounds == 3 and sum(paid.shares) == pytest.approx(1.0)
+    assert "at most 1 round:" in rounds(budget=3).promise("paper")

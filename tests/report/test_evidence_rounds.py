@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from policyspace import InputError, Study
 from policyspace.configuration.combined import evidence_rows
@@ -11,7 +12,8 @@ from policyspace.configuration.round import Round
 from policyspace.configuration.schedule import Schedule
 from policyspace.configuration.status import Status
 from policyspace.report.evidence_rounds import WIDEST, draw_evidence_over_rounds, evidence_of_rounds
-from policyspace.report.style import AMBER, RED, save
+from policyspace.report.point_names import APART, MOST_NAMES, Spot, shared, spread
+from policyspace.report.style import AMBER, GREEN, GREY, RED, save
 
 SCHEDULE = Schedule(("near", "far"), True, significance=0.05, test="combined")
 
@@ -129,3 +131,76 @@ def test_many_rounds_and_units_are_drawn_too(tmp_path):
     figure = draw_evidence_over_rounds(Status(schedule, rounds))
     assert figure.get_figwidth() == WIDEST and len(figure.axes[0].get_xticks()) == 30
     save(figure, tmp_path / "many.png")
+    assert not figure.axes[0].texts and "too many for names" in figure.axes[0].get_xlabel()
+
+
+def with_ends(values, test, truth=None):
+    """A study of one round after which units have so much evidence, −log₁₀ p or log₁₀ E."""
+    units = tuple(f"unit_{i}" for i in range(len(values)))
+    rows = {
+        "combined": lambda value: {"adjusted_p_value": 10.0**-value},
+        "eprocess": lambda value: {"looks": [(1, 0.0), (7, value * np.log(10))]},
+        "batches": lambda value: {"adjusted_p_value": 10.0**-value},
+    }[test]
+    tests = [{"group": unit} | rows(value) for unit, value in zip(units, values, strict=True)]
+    selected = tuple(unit for unit, value in zip(units, values, strict=True) if value > 1.31)
+    undecided = tuple(unit for unit in units if unit not in selected)
+    schedule = Schedule(units, True, num_attempts=0, test=test)
+    record = Round(0, {}, None, (), {}, 9, 9, 0.05, tests, selected, selected, undecided, [])
+    return Status(schedule, [record], truth=truth)
+
+
+@pytest.mark.parametrize("test", ["combined", "eprocess", "batches"])
+@pytest.mark.parametrize("count", [1, 5, 16, 50])
+def test_names_stand_apart_inside_the_picture_and_lead_to_their_points(test, count):
+    rng = np.random.default_rng(count)
+    values = np.round(rng.choice([0.2, 1.2, 1.4, 27.0], count) * rng.choice([1.0, 1.0, 1.01, 1.5], count), 3)
+    figure = draw_evidence_over_rounds(with_ends(values, test))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    named = [text for text in axes.texts if text.get_text()]
+    boxes = [Text.get_window_extent(text) for text in named]  # without what leads to their points
+    assert 1 <= len(named) <= MOST_NAMES
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    inside = figure.bbox
+    assert all(b.x0 >= 0 and b.y0 >= 0 and b.x1 <= inside.x1 + 1 and b.y1 <= inside.y1 + 1 for b in boxes)
+    for text in named:
+        if text.get_text().startswith("unit_") and "," not in text.get_text():
+            assert text.xy[1] == pytest.approx(values[int(text.get_text()[5:])])
+
+
+def test_equal_ends_share_a_name_and_what_is_near_the_line_has_its_own():
+    ends = [27.0] * 13 + [1.2, 1.5] + [0.0] * 5
+    (axes,) = draw_evidence_over_rounds(with_ends(ends, "combined")).axes
+    assert [text.get_text() for text in axes.texts if text.get_text()] == [
+        "5 units, p = 1", "unit_13", "unit_14", "13 units, p = 1e-27",
+    ]  # fmt: skip
+    spots = [Spot(i / 40, f"u{i}", (1, i)) for i in range(40)]
+    found = shared(spots, 0.5)
+    assert len(found) == MOST_NAMES and [len(some) for some in found[1:-1]] == [1] * 14
+    assert sum(len(some) for some in found) == 40 and all(0.3 < some[0].height < 0.7 for some in found[1:-1])
+    heights = spread([0.0, 0.5, 0.5, 0.5, 1.0])
+    np.testing.assert_allclose(heights, [0.0, 0.5 - APART, 0.5, 0.5 + APART, 1.0])
+
+
+def test_evidence_against_is_below_zero_and_decided_units_lead_to_their_names():
+    status = with_ends([-0.6, 7.0], "eprocess")
+    (axes,) = draw_evidence_over_rounds(status).axes
+    assert axes.lines[1].get_ydata()[-1] == pytest.approx(-0.6) and axes.get_ylim()[0] < -0.6
+    assert list(axes.lines[-2].get_xdata()) == [7, 9] and axes.get_ylabel() == "log₁₀ E"
+
+
+@pytest.mark.parametrize("test", ["combined", "batches"])
+def test_colours_are_explained(test):
+    def said(truth):
+        (legend,) = draw_evidence_over_rounds(with_ends([2.0, 3.0, 0.5, 0.0], test, truth)).legends
+        return {
+            text.get_text(): line.get_color() for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)
+        }
+
+    known = said(["unit_0", "unit_2"])
+    assert known["shown, and truly controlled"] == GREEN and known["shown, but not controlled"] == RED
+    assert known["controlled, but not shown"] == AMBER and known["not controlled, and not shown"] == GREY
+    unknown = said(None)
+    assert unknown["shown to be controlled"] == GREEN and unknown["not shown to be controlled"] == GREY
+    assert not {RED, AMBER} & set(unknown.values()) and any(words.startswith("to be crossed") for words in unknown)

@@ -108,6 +108,16 @@ def test_units_that_are_no_features_fall_back_to_bars():
     assert len(draw_rounds(told).axes) == 2
 
 
+def test_of_many_units_those_that_were_selected_have_lanes():
+    world = make_world("gridworld")
+    units = tuple(f"row_{i}[up]" for i in range(48))
+    told = Story("gridworld", tuple(world.parameters), records(world, units, [["row_40[up]", "row_3[up]"]]), units)
+    lanes = draw_rounds(told).axes[1]
+    shown = [label.get_text() for label in lanes.get_yticklabels()]
+    assert shown == [f"row_{i}[up]" for i in [*range(23), 40]]
+    assert lanes.get_title(loc="left") == "24 of 48 units, those shown to be controlled before others"
+
+
 def test_a_long_story_keeps_its_first_its_last_and_what_fell():
     falling = [[] for _ in range(30)]
     falling[11], falling[20] = ["row_1"], ["row_2", "row_3"]

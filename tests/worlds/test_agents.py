@@ -314,6 +314,17 @@ def test_the_distance_from_the_best_known_policy_is_that_of_exact_returns():
     assert returns_of(well, WORLD, jax.random.key(5)).distance < 0.5
 
 
+def test_far_is_a_share_of_what_can_be_learned_beyond_chance():
+    def returns(agent, best, unlearned, error=0.01):
+        return best_known.Returns(agent, best, unlearned, 0.1, error)
+
+    assert returns(-2.0, -2.0, -20.0).learned == 1 and not returns(-2.5, -2.0, -20.0).far
+    assert returns(-11.0, -2.0, -20.0).learned == 0.5 and returns(-11.0, -2.0, -20.0).far
+    assert returns(-95.0, -2.0, -20.0).learned == 0 and returns(-95.0, -2.0, -20.0).far  # worse than nothing
+    assert returns(-5.105, -5.1, -5.1, error=0.01).learned == 1  # nothing to learn, and a difference by chance
+    assert returns(-2.5, -2.0, -20.0).to_dict() == {"agent": -2.5, "best_known": -2.0, "distance": 0.5}
+
+
 def test_drivers_are_compared_with_those_who_learned_longer(monkeypatch):
     """By default a driver learns for 100 steps; its rival for 600."""
     world, asked = make_world("car"), []

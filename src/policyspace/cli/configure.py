@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.cli.bundled import given, option
-from policyspace.cli.controls import controls_of
+from policyspace.cli.controls import controls_of, owned_in_words
 from policyspace.cli.environments import ActorOptions, EnvironmentOptions
 from policyspace.cli.options import Text
 from policyspace.cli.rounds import DesignOptions, RoundOptions, show_plan, show_round
@@ -50,7 +50,7 @@ class WorldOptions:
     ] = None
     configuration: Text = option(
         None,
-        "Where to begin, ω₀. [default: random, or as the environment is; with --budget flat, if the world can be]",
+        "Where to begin, ω₀. By default random, or as the environment is; with --budget flat, if the world can be.",
         "FILE.toml|NAME=VALUE,…|random",
         show_default=False,
     )
@@ -90,7 +90,7 @@ def configure(
     schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
     console = new_console()
-    planned = rounds.budget is not None and rounds.attempts is None and method.joint and not schedule.sequential
+    planned = rounds.budget is not None and rounds.attempts is None and method.joint
     start = _configuration(place, beginning.configuration, planned, keys[1])
     if playable is not None:
         observe, truth = playable.observe(**actor.actors()), None
@@ -103,7 +103,7 @@ def configure(
     diary = Diary(place, schedule, settings, truth, console, out)
     diary.begin()
     if planned:
-        show_plan(diary.console, place, space, schedule.budget)
+        show_plan(diary.console, place, space, schedule, start)
     run = ConfiguredRun(place, space, method, start, schedule, observe, keys[2], truth)
     try:
         for result in one_by_one(run, "choosing a configuration"):
@@ -128,7 +128,7 @@ class Diary:
 
     def begin(self) -> None:
         """Who is observed, and what is promised."""
-        owned = None if self.truth is None else ", ".join(self.truth) or "nothing but the constant"
+        owned = None if self.truth is None else owned_in_words(self.world.policy_space(), self.truth)
         known = "" if owned is None else f" that controls {owned}"
         say(self.console, f"An agent in {self.world.name}{known}.", style="bold")
         say(self.console, self.schedule.promise(self.settings["design"]), style="dim")
@@ -136,7 +136,7 @@ class Diary:
     def enter(self, result: "Round") -> None:
         """One round: on the screen, and the file replaced by one that has it."""
         self.rounds.append(result)
-        show_round(self.console, self.world.name, self.schedule, result, self.truth)
+        show_round(self.console, self.world.name, self.schedule, result, self.truth, self.settings["initial"])
         if self.folder is None:
             return
         names = ("rule", "significance", "paper_rule", "num_rounds", "budget", "test")

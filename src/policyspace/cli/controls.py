@@ -6,7 +6,16 @@ from policyspace.cli.typed_values import split
 from policyspace.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from policyspace.policies import PolicySpace
     from policyspace.worlds.confmdp import ConfMDP
+
+
+def owned_in_words(space: "PolicySpace", controls: "Iterable[str]") -> str:
+    """What an agent controls; some spaces have parts that every agent controls."""
+    constant = any(group.always for group in space.groups)
+    return ", ".join(controls) or ("nothing but the constant" if constant else "nothing")
 
 
 def controls_of(world: "ConfMDP", given: str, key: Any) -> tuple[str, ...]:

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 from policyspace.cli.bundled import option
 from policyspace.cli.options import Significance, Text
 from policyspace.cli.screen import say
+from policyspace.printable import number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from policyspace.configuration.round import Round
     from policyspace.configuration.schedule import Schedule
+
+MOST_SUPPORTS = 5
+"""More would not be read; `--json` has them all."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,11 @@ class DesignOptions:
     seed: int = option(0, "Same seed, same rounds.", "S", min=0)
 
 
-def show_plan(console: "Console", world: Any, space: Any, budget: Any) -> None:
-    """How a budget is shared out, and why."""
+def show_plan(console: "Console", world: Any, space: Any, schedule: "Schedule", initial: "Mapping[str, Any]") -> None:
+    """How the budget of a schedule is shared out, why, and where the first round is."""
     from policyspace.configuration.plan import plan_rounds
 
-    for sentence in plan_rounds(world, space, budget).sentences:
+    for sentence in plan_rounds(world, space, schedule.budget or 0, schedule.sequential, initial).sentences:
         say(console, sentence)
 
 
@@ -74,20 +78,23 @@ def level_in_words(schedule: "Schedule", number: int) -> str:
 
 
 def show_round(
-    console: "Console", world: str, schedule: "Schedule", result: "Round", truth: "Sequence[str] | None"
+    console: "Console",
+    world: str,
+    schedule: "Schedule",
+    result: "Round",
+    truth: "Sequence[str] | None",
+    initial: "Mapping[str, Any]",
 ) -> None:
     """Where, for how long, what was found, and what is open; where the truth is known, whether that is right."""
     from policyspace.report.configuration_words import configuration_in_words
 
-    asked = f" for {result.asked_for[0]}" if len(result.asked_for) == 1 else ""
-    elsewhere = "where it is" if result.number == 0 else "where the data were collected"
-    where = elsewhere if result.design is None else f"configured ({result.design}{asked})"
+    where = _first_place(world, result, initial) if result.design is None else result.how
     most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
     say(console, "")
     say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {configuration_in_words(world, result.configuration)}")
-    tested = len(result.undecided) + len(result.newly_selected)
-    say(console, f"  {result.num_episodes} episodes; {tested} units {level_in_words(schedule, result.number)}")
+    episodes, units = number_of(result.num_episodes, "episode"), number_of(_num_tested(schedule, result), "unit")
+    say(console, f"  {episodes}; {units} {level_in_words(schedule, result.number)}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
     if found:
         say(console, f"  newly selected: {', '.join(found)}", style="green")
@@ -96,8 +103,34 @@ def show_round(
     if result.undecided:
         evidence = {row["group"]: _so_far(row) for row in result.tests}
         say(console, f"  open: {', '.join(name + evidence.get(name, '') for name in result.undecided)}", style="dim")
+    if schedule.rule == "combinatorial" and result.supports:
+        supports = [[name for name in support if name in schedule.units] for support in result.supports]
+        say(console, f"  supports that explain all rounds so far: {_listed(supports)}")
     for warning in result.warnings:
         say(console, f"  Warning: {warning}", style="yellow")
+
+
+def _first_place(world: str, result: "Round", initial: "Mapping[str, Any]") -> str:
+    """Where a round was that nothing was designed for: the first at ω₀, others wherever somebody went."""
+    from policyspace.configuration.round import same_configuration
+    from policyspace.report.configuration_words import is_flat
+
+    if result.number or not same_configuration(result.configuration, initial):
+        return "where the data were collected"
+    return "at the flat configuration" if is_flat(world, initial) else "where it is"
+
+
+def _num_tested(schedule: "Schedule", result: "Round") -> int:
+    """How many units a round has tested; the combinatorial rule and the paper's test those selected before, too."""
+    if schedule.rule == "combinatorial" or schedule.paper_rule:
+        return sum(row["group"] in schedule.units for row in result.tests)
+    return len(result.undecided) + len(result.newly_selected)
+
+
+def _listed(supports: list[list[str]]) -> str:
+    """Supports one after the other, as many as can be read."""
+    shown = "; ".join(", ".join(support) or "nothing" for support in supports[:MOST_SUPPORTS])
+    return shown if len(supports) <= MOST_SUPPORTS else f"{shown}; and {len(supports) - MOST_SUPPORTS} more"
 
 
 def _so_far(row: dict[str, Any]) -> str:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyspace.cli.bundled import option
-from policyspace.cli.controls import controls_of
+from policyspace.cli.controls import controls_of, owned_in_words
 from policyspace.cli.options import Text
 from policyspace.cli.running import running, waiting
 from policyspace.cli.saving import check_suffix
 from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.data.limits import check_seed
 from policyspace.errors import InputError
+from policyspace.printable import number_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +64,7 @@ class SavedOptions:
     )
     out: Path | None = option(
         None,
-        "Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name. [default: WORLD.parquet]",
+        "Where to write the demonstrations: Parquet, CSV, Arrow or NPZ by the name; by default WORLD.parquet.",
         "FILE.parquet",
         show_default=False,
     )
@@ -94,7 +95,7 @@ def simulate(
     chances = [*jax.random.split(jax.random.key(seed), 4), jax.random.fold_in(jax.random.key(seed), 4)]
     keys = dict(zip(names, chances, strict=True))
     console = new_console()
-    actor = _agent(place, acting, keys, console)
+    actor = _agent(place, acting, keys, console, saved.compare)
     if saved.compare:
         actor = replace(actor, returns=_compared(place, actor, keys["comparing"], console))
     if saved.save_agent is not None:
@@ -127,9 +128,9 @@ def _check_targets(target: Path, saved: SavedOptions, inputs: list[Path | str | 
     check_targets([target, saved.save_agent, saved.render], inputs)
 
 
-def _agent(world: "ConfMDP", acting: AgentOptions, keys: dict[str, Any], console: "Console") -> "Agent":
+def _agent(world: "ConfMDP", acting: AgentOptions, keys: dict[str, Any], console: "Console", compared: bool) -> "Agent":
     """The agent that acts, in the configuration where it acts: loaded, learned, or loaded and learned further."""
-    from policyspace.worlds.agents import learn
+    from policyspace.worlds.agents import PHASES, learn
     from policyspace.worlds.configuration_parameters import parse_configuration
     from policyspace.worlds.saved_agents import load_agent
 
@@ -151,32 +152,41 @@ def _agent(world: "ConfMDP", acting: AgentOptions, keys: dict[str, Any], console
             return replace(loaded, configuration=omega, returns=None)
     with waiting("learning"):
         learned = learn(world, space, owned, omega, keys["learning"], num_steps=steps, start=start)
-    _show_learning(console, learned.learning_curve)
+    by_phases = world.name in PHASES and steps is None and start is None
+    _show_learning(console, learned.learning_curve, by_phases, compared)
     return replace(learned, seed=acting.seed)
 
 
 def _compared(world: "ConfMDP", agent: "Agent", key: Any, console: "Console") -> dict[str, float]:
     """The agent's return beside the best known one, said and handed on."""
-    from policyspace.worlds.best_known import returns_of
+    from policyspace.worlds.best_known import NUM_EPISODES, returns_of
 
     found = returns_of(agent, world, key)
     say(
         console,
-        f"Expected discounted return {found.agent:.4g}; best known for what it controls {found.best_known:.4g}, "
-        f"{found.distance:.2g} better.",
+        f"Mean discounted return of {NUM_EPISODES} episodes {found.agent:.4g} (standard error {found.standard_error:.1g}); "
+        f"best known for what it controls {found.best_known:.4g}, {found.distance:.2g} better.",
     )
+    if found.far:
+        say(
+            console,
+            f"Warning: the agent has learned {found.learned:.0%} of what can be learned here: what it controls may not show "
+            "in what it does.",
+            style="yellow",
+        )
     return found.to_dict()
 
 
-def _show_learning(console: "Console", curve: Any) -> None:
-    """The curve as a line of bars, and its two ends in numbers."""
+def _show_learning(console: "Console", curve: Any, by_phases: bool, compared: bool) -> None:
+    """The curve as a line of bars, and its two ends in numbers; that it did not rise, unless it is compared with others."""
     if len(curve) == 0:
         return
     few = min(10, max(1, len(curve) // 5))
     first, last = float(curve[:few].mean()), float(curve[-few:].mean())
-    say(console, f"Learned in {len(curve)} steps: mean discounted return {first:.4g} → {last:.4g}")
+    count = number_of(len(curve) - 1, "phase") if by_phases else number_of(len(curve), "step")
+    say(console, f"Learned in {count}: mean discounted return {first:.4g} → {last:.4g}")
     say(console, sparkline(curve), style="cyan")
-    if last <= first:
+    if last <= first and not compared:
         say(console, "Warning: the agent did not learn: what it controls may not show in what it does.", style="yellow")
 
 
@@ -221,8 +231,7 @@ def _show_result(
     """What was made, and what to do with it."""
     import numpy as np
 
-    owned = ", ".join(agent.controls) or "nothing but the constant"
-    say(console, f"The agent controls {owned}.")
+    say(console, f"The agent controls {owned_in_words(agent.space, agent.controls)}.")
     mean = float(np.mean(seen.returns()))
     say(
         console,

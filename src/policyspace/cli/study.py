@@ -4,6 +4,7 @@ import json as json_text
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from policyspace.cli.screen import new_console, say, show_saved
 from policyspace.cli.study_words import nothing_left, show_request, show_status
 from policyspace.cli.typed_values import read_groups, split
 from policyspace.errors import InputError
+from policyspace.printable import number_of
 
 if TYPE_CHECKING:
     from policyspace.configuration.round import Round
@@ -64,32 +66,17 @@ def create(
     designing: DesignOptions,
 ) -> None:
     """Begin a study in a new file."""
-    from policyspace.study import Study
-    from policyspace.worlds.configuration_parameters import parse_configuration
-
     check_targets(out=study)
-    _check_one_world(agenda.world, environment)
-    groups, more, fixed = read_groups(agenda.groups)
-    if fixed:
-        raise InputError(f"{agenda.groups}: a study tests weights against zero, found [fixed]: leave it out.")
-    made = Study.create(
-        study,
-        environment.world() or agenda.world,
-        features=None if agenda.features is None else split(agenda.features),
-        groups=groups,
-        always=[*split(agenda.always), *more],
-        configuration=None if agenda.configuration is None else parse_configuration(agenda.configuration),
-        **asdict(designing),
-        **asdict(rounds),
-    )
+    made = _created(study, rounds, environment, agenda, designing)
     schedule, console = made.status().schedule, new_console()
-    say(console, f"A study of {len(schedule.units)} units in {made.settings['world_name']}.", style="bold")
+    units = number_of(len(schedule.units), "unit")
+    say(console, f"A study of {units} in {made.settings['world_name']}.", style="bold")
     say(console, schedule.promise(made.settings["design"]), style="dim")
     if environment.env is not None:
         for entry in made.world.parameters:
             say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
-    if rounds.budget is not None and rounds.attempts is None and schedule.joint and not schedule.sequential:
-        show_plan(console, made.world, made.space, rounds.budget)
+    if rounds.budget is not None and rounds.attempts is None and schedule.joint:
+        show_plan(console, made.world, made.space, schedule, made.settings["initial"])
     show_saved([study])
     say(console, _next(study, made), style="dim")
 
@@ -97,20 +84,22 @@ def create(
 @app.command()
 @running
 def plan(
-    budget: Annotated[int, typer.Option("--budget", help="Episodes of all rounds together.", metavar="N", min=1)],
-    environment: EnvironmentOptions,
-    world: Annotated[
-        Text,
-        typer.Option("--world", help="See `policyspace worlds`, or your own class.", metavar="WORLD|module:Class"),
-    ] = None,
+    rounds: RoundOptions, environment: EnvironmentOptions, agenda: AgendaOptions, designing: DesignOptions
 ) -> None:
-    """Say how many rounds a budget pays for, how large they are, where the first one is, and why."""
-    from policyspace.study.settings import world_of
+    """Say how many rounds a budget pays for, how large they are, where the first one is, and why: as `create` would."""
+    from policyspace.configuration.plan import in_words, sizes_of
 
-    _check_one_world(world, environment)
-    with waiting("planning"):
-        place = world_of(environment.world() or world)
-    show_plan(new_console(), place, place.policy_space(), budget)
+    if rounds.budget is None:
+        raise InputError("a plan shares out a budget, found none: name it with --budget.")
+    with waiting("planning"), TemporaryDirectory() as folder:
+        made = _created(Path(folder) / "plan.sqlite", rounds, environment, agenda, designing)
+        schedule, console = made.status().schedule, new_console()
+    if rounds.attempts is None and schedule.joint:
+        show_plan(console, made.world, made.space, schedule, made.settings["initial"])
+        return
+    sizes, most = sizes_of(schedule), "" if schedule.joint else "at most "
+    say(console, f"Plan for {most}{number_of(sum(sizes), 'episode')}: {most}{in_words(sizes)}.")
+    say(console, schedule.promise(made.settings["design"]), style="dim")
 
 
 @app.command()
@@ -242,6 +231,29 @@ def status(
     deliver(lambda: _json(now.to_dict()), json, lambda: show_status(now), plot, rounds, report)
 
 
+def _created(
+    path: Path, rounds: RoundOptions, environment: EnvironmentOptions, agenda: AgendaOptions, designing: DesignOptions
+) -> "Study":
+    """A new study as the options say."""
+    from policyspace.study import Study
+    from policyspace.worlds.configuration_parameters import parse_configuration
+
+    _check_one_world(agenda.world, environment)
+    groups, more, fixed = read_groups(agenda.groups)
+    if fixed:
+        raise InputError(f"{agenda.groups}: a study tests weights against zero, found [fixed]: leave it out.")
+    return Study.create(
+        path,
+        environment.world() or agenda.world,
+        features=None if agenda.features is None else split(agenda.features),
+        groups=groups,
+        always=[*split(agenda.always), *more],
+        configuration=None if agenda.configuration is None else parse_configuration(agenda.configuration),
+        **asdict(designing),
+        **asdict(rounds),
+    )
+
+
 def _check_one_world(world: str | None, environment: EnvironmentOptions) -> None:
     if (world is None) == (environment.env is None):
         raise InputError("a study is about one world: name it with --world, or an environment with --env.")
@@ -251,7 +263,7 @@ def _show_told(study: Path, opened: "Study", result: "Round | None") -> None:
     """The round that was told, and what to do next."""
     console, now = new_console(), opened.status()
     if result is not None:
-        show_round(console, opened.world.name, now.schedule, result, now.truth)
+        show_round(console, opened.world.name, now.schedule, result, now.truth, opened.settings["initial"])
     say(console, nothing_left(now) if now.finished else _next(study, opened), style="dim")
 
 

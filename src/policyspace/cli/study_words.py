@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from policyspace.cli.rounds import level_in_words, show_round
 from policyspace.cli.screen import new_console, say
+from policyspace.printable import number_of
 
 if TYPE_CHECKING:
     from policyspace.configuration.request import Request
@@ -23,7 +24,7 @@ def show_request(world: str, schedule: "Schedule", request: "Request") -> None:
     console = new_console()
     say(
         console,
-        f"Round {request.number + 1} of at most {schedule.num_rounds}: {request.num_episodes} episodes "
+        f"Round {request.number + 1} of at most {schedule.num_rounds}: {number_of(request.num_episodes, 'episode')} "
         f"({level_in_words(schedule, request.number)})",
         style="bold",
     )
@@ -40,7 +41,8 @@ def _settles(request: "Request") -> str:
     """What the forecasts say, most promising first."""
     if not request.forecasts:
         known = "nothing is known yet" if request.design is None else "nothing can be forecast of networks and e-values"
-        return f"{known}; {len(request.asked_for)} units are tested."
+        count = len(request.asked_for)
+        return f"{known}; {number_of(count, 'unit')} {'is' if count == 1 else 'are'} tested."
     shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
     said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
@@ -49,7 +51,7 @@ def _settles(request: "Request") -> str:
     known = f"if the agent keeps its weights, the chance to show {said}{more}" if shown else ""
     some = "" if len(sizes) == rest else f" for {len(sizes)} of them"
     reach = f", but{some} weights of size {max(sizes):.2g} would show" if sizes else ""
-    unknown = f"of {rest} units nothing has been seen so far{reach}" if rest else ""
+    unknown = f"of {number_of(rest, 'unit')} nothing has been seen so far{reach}" if rest else ""
     return "; ".join(part for part in (known, unknown) if part) + "."
 
 
@@ -62,7 +64,7 @@ def show_status(status: "Status") -> None:
     console, settings = new_console(), status.settings
     say(console, status.sentence, style="bold")
     for result, moment in zip(status.rounds, status.reported_at, strict=True):
-        show_round(console, settings["world_name"], status.schedule, result, status.truth)
+        show_round(console, settings["world_name"], status.schedule, result, status.truth, settings["initial"])
         say(console, f"  reported {moment}", style="dim")
     say(console, status.schedule.promise(settings["design"]), style="dim")
     if status.finished is not None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Any, Literal, Unpack, final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from policyspace.configuration.plan import schedule_for
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
 from policyspace.configuration.rounds import Rounds
-from policyspace.configuration.schedule import Schedule
+from policyspace.configuration.schedule import Schedule, Testing
 from policyspace.configuration.sequential import outcome_with_all_before
 from policyspace.configuration.simulated import default_design
 from policyspace.configuration.status import Status
@@ -148,7 +148,7 @@ def configure(
     attempts: int | None = None,
     budget: int | None = None,
     configuration: Configuration | None = None,
-    paper_rule: bool = False,
+    **testing: Unpack[Testing],
 ) -> "ConfiguredRun":
     """Observe at ω₀ (`configuration`), identify, then configure for what is undecided, round by round (Algorithms 3 and 4).
 
@@ -156,8 +156,8 @@ def configure(
     time from the data of its last attempt; a joint design asks `attempts` times for all of them at once. Rounds observe
     `episodes` each (100); in their place a `budget` is shared out over the rounds of a joint design, and unless `attempts`
     says otherwise there are as many as it pays for. What has been decided is not asked again. The agent may be another
-    one in every round. Networks are tested by the e-process. What is returned makes the rounds as one goes over them, and
-    keeps them for its report.
+    one in every round. `test` and `paper_rule` are those of `Study.create`; by default networks are tested by the e-process.
+    What is returned makes the rounds as one goes over them, and keeps them for its report.
     """
     space = world.policy_space() if space is None else space
     design = default_design(world) if design is None else design
@@ -170,7 +170,7 @@ def configure(
         attempts=attempts,
         episodes=episodes,
         budget=budget,
-        paper_rule=paper_rule,
+        **testing,
     )
     return ConfiguredRun(world, space, design, configuration or {}, schedule, observe, key)
 

@@ -48,6 +48,14 @@ class Round:
             values[name] = tuple(values[name])
         return cls(**values)
 
+    @property
+    def how(self) -> str:
+        """How the world was set up for it, in words."""
+        if self.design is None:
+            return "as it was"
+        asked = f" for {self.asked_for[0]}" if len(self.asked_for) == 1 else ""
+        return "left as it was" if self.design == "none" else f"configured ({self.design}{asked})"
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {STORED.get(name, name): getattr(self, name) for name in _stored_fields()}

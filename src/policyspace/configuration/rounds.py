@@ -35,7 +35,7 @@ class Rounds(Shown):
         rows = [
             (
                 str(r.number + 1),
-                "as it was" if r.design is None else f"configured ({r.design})",
+                r.how,
                 str(r.num_episodes),
                 ", ".join(r.newly_selected) or "nothing",
                 ", ".join(r.undecided) or "nothing",

@@ -17,6 +17,7 @@ from policyspace.configuration.stored import (
 )
 from policyspace.errors import InputError, nearest
 from policyspace.planning.power import check_share
+from policyspace.printable import number_of
 
 if TYPE_CHECKING:
     from policyspace.policies import PolicySpace
@@ -28,7 +29,14 @@ LAST_SHARE = 0.5
 """The share of δ that is kept for the last round, when all the evidence is in; the rounds before it share the rest."""
 
 
-class Options(TypedDict, total=False):
+class Testing(TypedDict, total=False):
+    """How rounds are tested."""
+
+    paper_rule: bool
+    test: str
+
+
+class Options(Testing, total=False):
     """What a user may say about the rounds; the defaults are those of `Schedule`, and the test "auto"."""
 
     significance: float
@@ -36,8 +44,6 @@ class Options(TypedDict, total=False):
     attempts: int | None
     episodes: int | None
     budget: int | None
-    paper_rule: bool
-    test: str
 
 
 @final
@@ -105,7 +111,9 @@ class Schedule:
     @property
     def num_rounds(self) -> int:
         """How many rounds there can be."""
-        return 1 + self.num_attempts * (1 if self.joint else len(self.units))
+        most = 1 + self.num_attempts * (1 if self.joint else len(self.units))
+        # Designs for single units do not share the budget out: it ends after so many rounds of the usual size.
+        return most if self.joint or self.budget is None else min(most, math.ceil(self.budget / self.num_episodes))
 
     @property
     def sequential(self) -> bool:
@@ -139,7 +147,7 @@ class Schedule:
     def promise(self, design: str) -> str:
         """What holds for all rounds together, in words."""
         head = f"{self.rule} rule, {design} design; "
-        rounds, whole = f"at most {self.num_rounds} rounds", f"{self.significance:g}"
+        rounds, whole = f"at most {number_of(self.num_rounds, 'round')}", f"{self.significance:g}"
         if self.sequential:
             return (
                 f"{head}{rounds}. E-values of all episodes multiply, so δ is not split over rounds: chance of any false "

@@ -50,7 +50,13 @@ class Status:
     request: Request | None = None  # what was asked last and not yet reported
     reported_at: list[str] = field(default_factory=list)  # of a study in a file, like the settings
     settings: dict[str, Any] = field(default_factory=dict)
-    truth: list[str] | None = None  # where the data know it
+    truth: list[str] | None = None  # where the data know it, of these very units
+
+    def __post_init__(self) -> None:
+        """What is said of features says nothing of single weights, or of groups with other names."""
+        known = {*self.schedule.units, *self.settings.get("always", ())}
+        if self.truth is not None and not known.issuperset(self.truth):
+            object.__setattr__(self, "truth", None)
 
     @property
     def selected(self) -> tuple[str, ...]:
@@ -109,7 +115,10 @@ class Status:
         if not self.undecided:
             return "every unit is shown to be controlled"
         if len(self.rounds) >= schedule.num_rounds:
-            return f"all {schedule.num_rounds} rounds have been reported"
+            only = schedule.num_rounds == 1
+            return (
+                "the only round has been reported" if only else f"all {schedule.num_rounds} rounds have been reported"
+            )
         if schedule.budget is not None and self.total_episodes >= schedule.budget:
             return f"the budget of {schedule.budget} episodes is spent"
         if self.rounds and not self.next_units[0]:

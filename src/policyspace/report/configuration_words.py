@@ -12,6 +12,11 @@ def configuration_in_words(world: str, configuration: Mapping[str, Any]) -> str:
     return describe(configuration)
 
 
+def is_flat(world: str, configuration: Mapping[str, Any]) -> bool:
+    """Whether this is the configuration that plays no favourites, in a world that has such a one."""
+    return world == "gridworld" and all(np.ptp(logits) == 0 for logits in configuration.values())
+
+
 def chances(logits: Any) -> np.ndarray:
     """The softmax of logits."""
     odds = np.exp(np.asarray(logits) - np.max(logits))

@@ -20,6 +20,7 @@ from policyspace.report.style import (
     format_of,
     new_figure,
     save,
+    shortened,
 )
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _draw_bars(axes: "Axes", tests: list[GroupTest], labels: list[str], width: i
     short = evidence < 0.02  # a bar of no length is still shown
     axes.scatter(evidence[short], positions[short], s=22, color=COLOURS["no evidence"], zorder=3, clip_on=False)
     axes.set_ylim(-0.65, len(tests) - 0.35)
-    names = [_shortened(printable(test.group), width) for test in tests]
+    names = [shortened(printable(test.group), width) for test in tests]
     if len(set(names)) < len(names):  # then their place in the table tells them apart
         names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
     axes.set_yticks(positions, names, fontsize=9.5, color=INK, parse_math=False)
@@ -151,8 +152,3 @@ def _smallest(test: GroupTest) -> str:
 def _tick(evidence: float) -> str:
     p = 10.0**-evidence
     return f"{p:.2g}" if p >= 1e-3 or evidence != round(evidence) else f"$10^{{-{evidence:g}}}$"
-
-
-def _shortened(name: str, width: int) -> str:
-    """A long name keeps both its ends, for either may be what tells it from others."""
-    return name if len(name) <= width else f"{name[: width // 2]}…{name[-(width // 2 - 1) :]}"

@@ -25,7 +25,7 @@ def draw_omega(
     title: str,
 ) -> "Figure":
     """Above, the configuration of every round; below, a lane for each unit that ends where it was selected."""
-    lanes = list(units)[:MOST_LANES]
+    lanes = _most_telling(units, rounds[-1].selected)
     entries = _entries(parameters)
     top = 2.6 if len(entries) == 1 else 0.7 + 0.24 * len(entries)
     bottom = 0.8 + 0.3 * len(lanes)
@@ -37,8 +37,15 @@ def draw_omega(
         _bars(above, entries, rounds)
     _lanes(below, lanes, rounds, truth)
     if len(lanes) < len(units):
-        below.set_title(f"the first {len(lanes)} of {len(units)} units", loc="left", fontsize=9, color=INK)
+        which = f"{len(lanes)} of {len(units)} units, those shown to be controlled before others"
+        below.set_title(which, loc="left", fontsize=9, color=INK)
     return figure
+
+
+def _most_telling(units: Sequence[str], selected: Sequence[str]) -> list[str]:
+    """As many units as a picture can hold, those that were selected before others, in their own order."""
+    chosen = sorted(units, key=lambda unit: unit not in selected)[:MOST_LANES]
+    return [unit for unit in units if unit in chosen]
 
 
 def _entries(parameters: Sequence["ConfigurationParameter"]) -> list[tuple[str, str, tuple[int, ...], float, float]]:

@@ -6,7 +6,7 @@ from typing import Any
 from policyspace.configuration.round import Round
 from policyspace.configuration.rounds import Rounds
 from policyspace.configuration.status import Status
-from policyspace.printable import escaped
+from policyspace.printable import escaped, number_of
 from policyspace.report import page
 from policyspace.report.configuration_words import configuration_in_words
 from policyspace.report.rounds_picture import Story, draw_rounds
@@ -18,7 +18,8 @@ SETTINGS = ("rule", "significance", "num_rounds", "num_episodes", "budget", "tes
 def rounds_page(study: Rounds) -> Iterator[str]:
     """The parts of the page."""
     status, world = study.status(), study.world
-    lead = f"{status.total_episodes:,} episodes in {len(status.rounds)} of at most {status.schedule.num_rounds} rounds"
+    most = number_of(status.schedule.num_rounds, "round")
+    lead = f"{status.total_episodes:,} episodes in {len(status.rounds)} of at most {most}"
     yield page.header(status.sentence, escaped(f"{lead}, in the world {world.name}."), "configured rounds")
     yield from page.banner(escaped(f"Warning: {warning}") for r in status.rounds for warning in r.warnings)
     if status.rounds:
@@ -34,8 +35,9 @@ def rounds_page(study: Rounds) -> Iterator[str]:
 
 def _round(world: str, record: Round) -> str:
     """Where, and in which configuration."""
-    how = "as it was" if record.design is None else f"configured ({record.design})"
-    return page.paragraph(f"Round {record.number + 1}, {how}: {configuration_in_words(world, record.configuration)}.")
+    return page.paragraph(
+        f"Round {record.number + 1}, {record.how}: {configuration_in_words(world, record.configuration)}."
+    )
 
 
 def _last_tests(record: Round) -> Iterator[str]:

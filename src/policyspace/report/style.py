@@ -83,6 +83,11 @@ def format_of(path: str | Path) -> str:
     return suffix.lstrip(".")
 
 
+def shortened(name: str, width: int) -> str:
+    """A long name keeps both its ends, for either may be what tells it from others."""
+    return name if len(name) <= width else f"{name[: width // 2]}…{name[-(width // 2 - 1) :]}"
+
+
 def with_names_as_names(figure: "Figure") -> "Figure":
     """The figure with its words as they may be shown; only powers of ten and a few words of ours are formulas."""
     from matplotlib.text import Text

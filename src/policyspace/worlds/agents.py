@@ -49,6 +49,9 @@ WELL = {
 }
 """Where agents of a world learn better than G(PO)MDP lets them, by what a simulator knows and an agent does not."""
 
+PHASES = ("continuous-gridworld",)
+"""Those of them whose learning curves have a number for each phase that was kept, and the first, not for each step."""
+
 LEARNING = {
     "gridworld": Learning(200, 250, 0.1),
     "continuous-gridworld": Learning(300, 100, 0.01, decay=0.1),  # at 100 steps and the rate 0.1 it hardly learns

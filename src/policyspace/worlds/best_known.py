@@ -13,6 +13,9 @@ NUM_OTHERS = 2
 LONGER: dict[str, dict[str, Any]] = {"car": {"num_steps": 600}}
 """Where agents do not learn to the end by default, one that does instead, with such options of `learn`."""
 NUM_EPISODES = 4000
+"""That J is the mean of."""
+FAR = 0.25
+"""The share of what can be learned, beyond which an agent that lacks it is said to."""
 
 
 class Returns(NamedTuple):
@@ -20,11 +23,26 @@ class Returns(NamedTuple):
 
     agent: float
     best_known: float
+    unlearned: float  # J of an agent whose weights are all at their fixed values
+    standard_error: float  # of the agent's J
+    distance_error: float  # of the distance: all act in the same episodes
 
     @property
     def distance(self) -> float:
         """How much better the best known policy is; zero if it is the agent's."""
         return self.best_known - self.agent
+
+    @property
+    def learned(self) -> float:
+        """The share of what can be learned that the agent has: all of it, where the rest is no more than chance."""
+        if self.distance <= 2.0 * self.distance_error:
+            return 1.0
+        return max(0.0, 1.0 - self.distance / max(self.best_known - self.unlearned, self.distance))
+
+    @property
+    def far(self) -> bool:
+        """Whether the agent is far from the best known policy."""
+        return self.learned < 1.0 - FAR
 
     def to_dict(self) -> dict[str, float]:
         """As a file keeps it."""
@@ -42,8 +60,11 @@ def returns_of(agent: Agent, world: ConfMDP, key: Key) -> Returns:
     keys = [jax.random.fold_in(fresh, number) for number in range(1 if learning else NUM_OTHERS)]
     others = [learn(world, agent.space, agent.controls, agent.configuration, own, **learning).theta for own in keys]
     omega = world.check_configuration(agent.configuration)
-    values = [
-        float(np.mean(rollout(world, agent.space, theta, omega, acting, NUM_EPISODES).returns(world.discount)))
-        for theta in (agent.theta, *others)
-    ]
-    return Returns(values[0], max(values))
+    own, *rivals, nothing = (
+        rollout(world, agent.space, theta, omega, acting, NUM_EPISODES).returns(world.discount)
+        for theta in (agent.theta, *others, agent.space.fixed)
+    )
+    best = max((own, *rivals), key=lambda returns: float(np.mean(returns)))
+    values = [float(np.mean(returns)) for returns in (own, best, nothing)]
+    errors = [float(np.std(returns) / np.sqrt(NUM_EPISODES)) for returns in (own, best - own)]
+    return Returns(*values, *errors)
