@@ -181,6 +181,31 @@ def test_an_environment_is_no_world_by_name(tmp_path):
         Study.open(tmp_path / "a.sqlite", "gridworld")
 
 
+class Endless(gymnasium.Env):
+    """Readings of the deviation k that never end."""
+
+    observation_space = gymnasium.spaces.Box(-9, 9, (2,), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, k=1.0):
+        self.k = k
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.k * self.np_random.normal(size=2), {}
+
+    def step(self, action):
+        return self.k * self.np_random.normal(size=2), 0.0, False, False, {}
+
+
+def test_episodes_that_were_cut_off_are_a_warning_of_the_round(tmp_path):
+    rng = np.random.default_rng(0)
+    study = Study.create(tmp_path / "a.sqlite", env=Endless, parameters={"k": (0.2, 1)}, episodes=2, attempts=0)
+    study.play(lambda seen: int(rng.integers(2)))
+    (told,) = Study.open(tmp_path / "a.sqlite").rounds()
+    assert told.warnings[0].startswith("2 of 2 episodes were cut off after 1000 steps")
+
+
 @pytest.mark.slow
 def test_what_an_agent_does_not_use_is_rarely_selected(tmp_path):
     """Loops with an agent that uses the pole's angle and velocity alone: a false selection in at most δ of them."""

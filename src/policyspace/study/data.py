@@ -34,7 +34,7 @@ def batch_of(world: Configurable, data: Any, missing: Missing = "error", **said:
                 raise InputError(f"trajectories hold their {word}, found {word}= too: leave it out.")
         if missing != "error":
             raise InputError("trajectories have no missing values, found missing= too: leave it out.")
-        return data, []
+        return data, list(data.notes)
     said["missing"] = missing
     found = demonstrations_of(data, **said) if isinstance(data, Demonstrations) else _read(world, data, **said)
     if found.whole is not None:
