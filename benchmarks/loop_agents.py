@@ -3,7 +3,7 @@
 In the worlds of the package an agent learns anew in every configuration, or, "not learned", acts by chance alone: it then
 controls nothing, and its later states are made of its own noise. In Gymnasium environments it is one that nobody
 here knows: a linear policy or a network of random weights, with actions drawn by chance, or a network whose best action is
-taken but for one step in ten. Every feature is seen by half of the agents.
+taken but for one step in ten. Every feature is seen by half of the agents. Those of `benchmarks.loop_readings` are harder.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.loop_readings import READERS, Readings
 from policyspace.environments.gymnasium_world import GymnasiumWorld
 from policyspace.policies import PolicySpace
 from policyspace.policies.jax_setup import jax
@@ -31,6 +32,8 @@ SCALES = {"CartPole-v1": (1.0, 1.0, 0.1, 1.0), "Pendulum-v1": (1.0, 1.0, 3.0)}
 """How large each number of an observation typically is."""
 STEEPNESS, HIDDEN = 2.0, 8
 """How strongly an agent answers to a typical observation, and the units of its network."""
+READINGS = "readings"
+"""An environment of our own, whose agents break what simpler tests take for granted."""
 EXPLORING = 0.1
 """How often an abrupt agent takes any action."""
 
@@ -54,8 +57,10 @@ def world_of(name: str) -> tuple[Configurable, PolicySpace]:
 
 def subject(name: str, kind: str, seed: int) -> tuple[Subject, Any]:
     """An agent, the same for the same seed, and the random key of its loop."""
-    world, space = world_of(name)
     own, start, key = jax.random.split(jax.random.key(seed), 3)
+    if name == READINGS:
+        return _reader(kind, own, start), key
+    world, space = world_of(name)
     if isinstance(world, ConfMDP):
         truth = frozenset[str]() if kind == "not learned" else world.random_controls(own)
         begin = world.random_configuration(start)
@@ -66,6 +71,14 @@ def subject(name: str, kind: str, seed: int) -> tuple[Subject, Any]:
     truth = frozenset(feature for feature, is_seen in zip(world.feature_names, seen, strict=True) if is_seen)
     agent = _stranger(name, kind, seen, rng)
     return Subject(world, space, truth, world.uniform_configuration(start), world.observe(agent)), key
+
+
+def _reader(kind: str, own: Any, start: Any) -> Subject:
+    """One of `benchmarks.loop_readings`, in a world of its own."""
+    reader = READERS[kind](generator(own))
+    world = GymnasiumWorld.of(lambda spread=1.0: Readings(reader, spread), {"spread": (0.5, 2.0)})
+    truth = frozenset(world.feature_names[i] for i in reader.used)
+    return Subject(world, world.policy_space(), truth, world.uniform_configuration(start), world.observe(reader))
 
 
 _learned: dict[Any, Agent] = {}

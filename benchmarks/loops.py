@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from scipy.stats import binom
 
-from benchmarks.loop_agents import PARAMETERS, subject, world_of
+from benchmarks.loop_agents import PARAMETERS, READINGS, subject, world_of
+from benchmarks.loop_readings import READERS
 from policyspace.configuration import DESIGNS, configure
 from policyspace.configuration.simulated import ANYWHERE
 from policyspace.data.code_version import code_version
@@ -32,6 +33,7 @@ SIZES = {
     "car": (10, 30),
     "CartPole-v1": (10, 40),
     "Pendulum-v1": (10, 40),
+    READINGS: (10, 40),
 }
 """Episodes of a round: few, and enough."""
 NOISE = {"gridworld": SIZES["gridworld"], "continuous-gridworld": (504, 1000)}
@@ -58,7 +60,7 @@ class Cell:
     """One kind of loop, and how many of it."""
 
     world: str
-    agents: str  # "learned well", "hardly learned", "not learned"; in Gymnasium "linear", "network", "abrupt network"
+    agents: str  # as "learned well"; in Gymnasium as "network"; of readings one of `READERS`
     design: str
     num_episodes: int  # a round
     num_loops: int
@@ -119,6 +121,7 @@ def cells() -> list[Cell]:
         for design in ("none", "uniform", "d-optimal", "noncentrality")
         for size in SIZES["car"]
     ]
+    hard = [Cell(READINGS, agents, "space-filling", size, CHEAP) for agents in READERS for size in SIZES[READINGS]]
     few = {"num_updates": 50}
     return [
         *learning,
@@ -129,6 +132,7 @@ def cells() -> list[Cell]:
         Cell("minigolf", "hardly learned", "d-optimal", 10, EXPENSIVE, rule="combinatorial"),
         Cell("gridworld", "learned well", "paper", 30, EXPENSIVE, 1, options=few),
         *unknown,
+        *hard,
     ]
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import policyspace
 from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of
 from policyspace.inference.model_check import check_model
-from policyspace.inference.residual_tests import score_p
+from policyspace.inference.residual_tests import score_p, stretches_told_apart
 
 NAMES = ("near", "far", "idle")
 
@@ -155,6 +155,64 @@ def test_separated_data_are_decided_by_firth_and_said_to_be_unchecked():
     _, x, _ = drawn(8, 80)
     answer = policyspace.identify(x, np.where(x[:, 0] > 0, "go", "no"), features=NAMES)
     assert answer.test == "firth" and answer.core == ["near"] and "was not checked" in answer.promise
+
+
+def alarmed(seed, kind):
+    """An alarm makes the agent stop always, which separates one label; else it goes left or right, by `kind`."""
+    rng, x, episodes = drawn(seed)
+    x[:, 1] = rng.random(600) < 0.15
+    if kind == "curved":
+        x[:, 2] = x[:, 0] ** 2 + 0.5 * rng.normal(size=600)
+    chance = 1 / (1 + np.exp(-(3 * (x[:, 0] ** 2 - 1) if kind == "curved" else x[:, 0])))
+    right = rng.random(600) < chance
+    if kind == "held":
+        right = right[np.arange(600) // 5 * 5]
+    return x, np.where(x[:, 1] > 0, "stop", np.where(right, "right", "left")), episodes
+
+
+@pytest.mark.parametrize(("kind", "broken"), [("curved", "form"), ("held", "independent rows")])
+def test_labels_that_are_separated_in_part_are_checked_in_the_rows_that_are_not(kind, broken):
+    for seed in range(5):
+        x, actions, episodes = alarmed(seed, kind)
+        assert held(checked(x, actions, episodes))[broken] is False
+        answer = policyspace.identify(x, actions, features=NAMES, episodes=episodes)
+        assert answer.separated and answer.test == "lean" and "idle" not in answer.core
+
+
+def test_a_right_space_whose_labels_are_separated_in_part_passes():
+    passed = [not checked(*alarmed(seed, "linear")).broken(("form", "independent rows")) for seed in range(60)]
+    assert sum(passed) >= stats.binom.ppf(0.001, 60, 0.93)  # levels of .05 and .02
+    x, actions, episodes = alarmed(3, "linear")
+    answer = policyspace.identify(x, actions, features=NAMES, episodes=episodes)
+    assert answer.test == "firth" and "do not contradict" in answer.promise
+
+
+def test_actions_that_hardly_change_may_be_told_apart_by_chance():
+    """One action an episode, by a coin, and inputs that stay the same in it: 8 points, and 4 columns with the constant."""
+    rng = np.random.default_rng(0)
+    checks = []
+    for _ in range(40):
+        x, coin = np.repeat(rng.normal(size=(8, 3)), 25, axis=0), np.repeat([0, 1, *rng.integers(2, size=6)], 25)
+        data = Demonstrations.from_arrays(x, coin, NAMES, episodes=np.arange(200) // 25)
+        likelihood = likelihood_of(BoltzmannLinear(NAMES, data.action_names), data)
+        if likelihood.full.separated:
+            checks.append(held(check_model(likelihood, data))["independent rows"])
+    assert len(checks) > 10 and not any(found is not False for found in checks)
+
+
+def test_the_chance_of_telling_stretches_apart_is_covers():
+    """Shares of random dichotomies of N points in general position that a linear rule makes, by linear programmes."""
+    rng = np.random.default_rng(1)
+    num, columns, hits = 8, 4, 0
+    for _ in range(300):
+        x = np.column_stack([np.ones(num), rng.normal(size=(num, columns - 1))])
+        signs = rng.choice([-1.0, 1.0], size=num)
+        found = optimize.linprog(np.zeros(columns), A_ub=-signs[:, None] * x, b_ub=-np.ones(num), bounds=(None, None))
+        hits += found.status == 0
+    stretches, p = stretches_told_apart(np.repeat([0, 1] * 4, 10), np.repeat(np.arange(8), 10), columns)
+    assert stretches == 8 and p == pytest.approx(0.5)
+    assert abs(hits / 300 - p) < 3.3 * np.sqrt(p * (1 - p) / 300)
+    assert stretches_told_apart(np.arange(80) % 2, np.zeros(80, int), columns)[1] == 0.0  # it changes all the time
 
 
 def test_the_behavioural_effect_of_a_linear_agent_is_its_closed_form():

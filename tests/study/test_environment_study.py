@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import sys
+from contextlib import closing
 
 import gymnasium
 import numpy as np
@@ -165,6 +166,24 @@ def test_what_cannot_be_studied_is_a_sentence(tmp_path, given, sentence):
     with pytest.raises(InputError, match=sentence):
         Study.create(tmp_path / "a.sqlite", **given)
     assert not (tmp_path / "a.sqlite").exists()
+
+
+def test_a_file_that_asks_for_what_is_refused_is_not_obeyed(tmp_path):
+    """The e-process takes the agent to be of the linear space, of which nothing is known here."""
+    make_study(tmp_path / "a.sqlite")
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as file, file:
+        file.execute("UPDATE settings SET value = '\"eprocess\"' WHERE name = 'test'")
+    study = Study.open(tmp_path / "a.sqlite")
+    with pytest.raises(InputError, match="may be of any form, found the e-process"):
+        study.ask()
+
+
+def test_an_agent_that_never_wavers_is_not_tested_by_a_model(tmp_path):
+    """A linear rule tells its actions apart perfectly: no test holds for it, whatever its form, and the round says so."""
+    study = Study.create(tmp_path / "a.sqlite", env="CartPole-v1", parameters=PARAMETERS, episodes=10, attempts=0)
+    found = study.play(lambda seen: int(seen[2] + seen[3] > 0))
+    assert found.newly_selected == () and "this batch alone could not be tested" in found.warnings[-1]
+    assert "without chance" in found.warnings[-1]
 
 
 def test_our_worlds_have_no_environment_to_play(tmp_path):

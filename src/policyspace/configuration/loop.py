@@ -14,7 +14,7 @@ from policyspace.configuration.plan import schedule_for
 from policyspace.configuration.request import Request
 from policyspace.configuration.round import Round, plain, same_configuration
 from policyspace.configuration.rounds import Rounds
-from policyspace.configuration.schedule import Schedule, Testing
+from policyspace.configuration.schedule import Schedule, Testing, check_needs_no_model
 from policyspace.configuration.sequential import outcome_with_all_before
 from policyspace.configuration.simulated import default_design
 from policyspace.configuration.status import Status
@@ -51,6 +51,10 @@ class Loop:
     pairs: Callable[[int], Demonstrations | str]  # of an earlier round, or why it has none
     trajectories: Callable[[int, np.ndarray], Trajectories]  # of a round; where only pairs are known, such of π_θ
     relearns: bool = False  # whether the agent may be another one in every round, though ω is the same
+
+    def __post_init__(self) -> None:
+        if self.space.guess:  # a study's file may ask for what is refused when one is created
+            check_needs_no_model(self.status.schedule.test, self.space, self.status.schedule.paper_rule)
 
     def ask(self, key: Key, forecast_key: Key | None = None) -> Request | None:
         """The next round, the same until it is reported.

@@ -185,7 +185,7 @@ def _fitting_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) 
     if test not in TESTS:
         raise InputError(f"there is no test '{test}' of a study: {nearest(test, TESTS)}")
     if space.guess:
-        _check_needs_no_model(test, space, paper_rule)
+        check_needs_no_model(test, space, paper_rule)
     simple = rule == "simplified" and not paper_rule
     if test == "auto":
         return "batches" if not simple else "eprocess" if space.many_peaks else "combined"
@@ -196,7 +196,7 @@ def _fitting_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) 
     return test
 
 
-def _check_needs_no_model(test: str, space: "PolicySpace", paper_rule: bool) -> None:
+def check_needs_no_model(test: str, space: "PolicySpace", paper_rule: bool) -> None:
     """Of an agent that may be of any form only features can be tested, and only by what takes no form for granted."""
     asked = {
         "the e-process": test == "eprocess",
