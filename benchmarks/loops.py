@@ -40,8 +40,8 @@ NOISE = {"gridworld": SIZES["gridworld"], "continuous-gridworld": (504, 1000)}
 """The same for agents that did not learn; in the continuous world a batch of their noise is not tested below 504."""
 DEAR_NOISE = ("continuous-gridworld", "d-optimal")
 """Where a loop of such an agent takes more than a second."""
-CHEAP, EXPENSIVE, DEAREST = 200, 60, 10
-"""Loops a cell: where one takes about a second of one core or less, up to ten, or, as in the car, up to half a minute."""
+CHEAP, EXPENSIVE, DEARER, DEAREST = 200, 60, 20, 10
+"""Loops a cell: where one takes about a second of one core or less, up to five, up to ten, or, as in the car, up to thirty."""
 LEARNING = ("minigolf", "cartpole", "gridworld", "continuous-gridworld")
 """The package's own worlds but the car. In the grid worlds there are agents that learned well, too, which takes seconds."""
 DEAR = ("continuous-gridworld", "noncentrality")
@@ -109,7 +109,7 @@ def cells() -> list[Cell]:
         for size in SIZES[world]
     ]
     unknown = [
-        Cell(world, agents, design, size, CHEAP if world == "CartPole-v1" or (size, design) in SHORT else EXPENSIVE)
+        Cell(world, agents, design, size, _loops_of_unknown(world, design, size))
         for world in PARAMETERS
         for agents in ("linear", "network", "abrupt network")
         if world == "CartPole-v1" or agents != "abrupt network"  # which chooses between labels
@@ -134,6 +134,13 @@ def cells() -> list[Cell]:
         *unknown,
         *hard,
     ]
+
+
+def _loops_of_unknown(world: str, design: str, size: int) -> int:
+    """How many loops of agents in an environment of Gymnasium."""
+    if world == "CartPole-v1" or (size, design) in SHORT:
+        return CHEAP
+    return DEARER if design == "simulated" else EXPENSIVE
 
 
 def selects_wrongly(cell: Cell, seed: int) -> bool:
