@@ -1,7 +1,7 @@
 """Do the data contradict what a policy space assumes? Its form, its noise, and rows that are independent decisions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
@@ -20,6 +20,7 @@ from policyspace.inference.residual_tests import (
     smallest_p,
     stretches_told_apart,
 )
+from policyspace.inference.residuals import Residuals, residuals_of
 from policyspace.policies.base import PolicySpace
 from policyspace.progress import say_progress
 
@@ -46,9 +47,6 @@ FEWEST_ROWS = 8
 """Rows a parameter of a linear policy below which its residuals are made by the fit more than by the agent."""
 
 
-CERTAIN = 1e-2
-"""Standardised residuals below which a fit counts as perfect in a row: one of labels has a chance of 1e-4 to be wrong."""
-
 MOST_LAGS = 4
 """Last actions that are tried as an explanation of rows that depend on each other."""
 
@@ -60,29 +58,6 @@ OVERWHELMING = 10.0
 
 MANY_EPISODES = 40
 """Episodes from which the sum of drifting scores has nearly its normal law."""
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """What the fitted policy leaves of the actions, row by row, divided by the noise that it assumes."""
-
-    features: np.ndarray  # [n, q], standardised
-    fitted: np.ndarray  # [n, k], the expected action, standardised
-    values: np.ndarray  # [n, k]
-    episodes: np.ndarray  # [n], one label where the data name none
-    clusters: np.ndarray | None  # [n], subjects, or episodes, where the data name any
-    dispersion: float  # mean square of the values: 1 where the assumed noise is right
-    noise_is_given: bool
-    discrete: bool
-    actions: np.ndarray  # [n, k], those that were taken
-
-    def uncertain(self) -> "Residuals":
-        """Those of the rows, and of the labels, of which the fit leaves something to chance."""
-        open_ = np.abs(self.values) > CERTAIN
-        kept, labels = open_.any(axis=1), open_.any(axis=0)
-        same = {name: getattr(self, name)[kept] for name in ("features", "fitted", "episodes", "actions")}
-        clusters = None if self.clusters is None else self.clusters[kept]
-        return replace(self, values=self.values[kept][:, labels], clusters=clusters, **same)
 
 
 @dataclass(frozen=True)
@@ -138,7 +113,7 @@ def check_model(likelihood: Likelihood, data: Demonstrations) -> ModelCheck:
 
 
 def _looked_at(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -> ModelCheck:
-    left = _residuals(likelihood, data, rows)
+    left = residuals_of(likelihood, data, rows)
     if left is None:
         return unchecked("this policy cannot say what it expects")
     of = "" if len(rows) == data.num_logged else f" (on {len(rows)} of {data.num_logged} rows, whole episodes)"
@@ -177,32 +152,6 @@ def _parameters_of_an_action(likelihood: Likelihood) -> float:
 def unchecked(why: str) -> ModelCheck:
     """Nothing was looked at, for this reason."""
     return ModelCheck([Assumption(name, None, None, f"not checked: {why}") for name in NAMES])
-
-
-def _residuals(likelihood: Likelihood, data: Demonstrations, rows: np.ndarray) -> Residuals | None:
-    features, space = data.features[rows], likelihood.space
-    expected = space.expected_action(likelihood.full.theta, features)
-    if expected is None:
-        return None
-    if space.discrete:
-        seen = (data.actions[rows][:, None] == np.arange(expected.shape[1])) * 1.0
-        scale = np.sqrt(np.maximum(expected * (1 - expected), 1e-4))
-    else:
-        seen = data.actions[rows]
-        scale = np.sqrt(np.maximum(((seen - expected) ** 2).mean(axis=0), np.finfo(float).tiny))
-    given = not space.discrete and not getattr(space, "estimated", False)
-    values = (seen - expected) / scale
-    dispersion = float((values**2).mean())
-    if given:
-        assumed = np.diag(np.asarray(space.describe()["covariance"], dtype=np.float64).reshape(values.shape[1], -1))
-        dispersion = float((((seen - expected) ** 2) / assumed).mean())
-    episodes = np.zeros(len(rows), dtype=np.int64) if data.episodes is None else data.episodes[rows]
-    order = np.argsort(episodes, kind="stable")
-    clusters = data.episodes if data.subjects is None else data.subjects
-    return Residuals(
-        _standardised(features)[order], _standardised(expected)[order], values[order], episodes[order],
-        None if clusters is None else clusters[rows][order], dispersion, given, data.discrete, seen[order],
-    )  # fmt: skip
 
 
 def _form(left: Residuals, of: str) -> Assumption:
@@ -321,8 +270,3 @@ def _fed_back(left: Residuals) -> frozenset[int]:
     size = np.sqrt((innovation**2).sum(axis=0))[:, None] * np.sqrt((left.values[inside] ** 2).sum(axis=0))
     z = np.abs(moved / np.maximum(size, np.finfo(float).tiny)).max(axis=1) * np.sqrt(len(inside))
     return frozenset(np.flatnonzero((forgets < FORGETS) & (z > 4.0)).tolist())
-
-
-def _standardised(values: np.ndarray) -> np.ndarray:
-    spread = values.std(axis=0)
-    return np.clip((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0), -4.0, 4.0)
