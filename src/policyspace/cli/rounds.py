@@ -93,8 +93,9 @@ def show_round(
     say(console, "")
     say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {configuration_in_words(world, result.configuration)}")
-    episodes, units = number_of(result.num_episodes, "episode"), number_of(_num_tested(schedule, result), "unit")
-    say(console, f"  {episodes}; {units} {level_in_words(schedule, result.number)}")
+    units = number_of(_num_tested(schedule, result), "unit")
+    tested = f"{units} {level_in_words(schedule, result.number)}" if result.was_tested else "not tested"
+    say(console, f"  {number_of(result.num_episodes, 'episode')}; {tested}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
     if found:
         say(console, f"  newly selected: {', '.join(found)}", style="green")

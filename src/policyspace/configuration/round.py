@@ -49,6 +49,11 @@ class Round:
         return cls(**values)
 
     @property
+    def was_tested(self) -> bool:
+        """Whether the batch said anything about any unit."""
+        return any(row.get("testable", True) for row in self.tests)
+
+    @property
     def how(self) -> str:
         """How the world was set up for it, in words."""
         if self.design is None:
