@@ -41,11 +41,22 @@ NOISE = {"gridworld": SIZES["gridworld"], "continuous-gridworld": (504, 1000)}
 DEAR_NOISE = ("continuous-gridworld", "d-optimal")
 """Where a loop of such an agent takes more than a second."""
 CHEAP, EXPENSIVE, DEARER, DEAREST = 200, 60, 20, 10
-"""Loops a cell: where one takes up to about a second of one core, up to five, up to ten, or, as in the car, up to thirty."""
+"""Loops a cell: where one takes about a second of one core or less, longer, in Pendulum-v1 up to seven, in the car up to 30."""
 LEARNING = ("minigolf", "cartpole", "gridworld", "continuous-gridworld")
 """The package's own worlds but the car. In the grid worlds there are agents that learned well, too, which takes seconds."""
 DEAR = ("continuous-gridworld", "noncentrality")
 """Where a loop takes longer than a second even if agents hardly learn."""
+WITHOUT_DENSITIES = (
+    ("minigolf", "space-filling", CHEAP),
+    ("minigolf", "simulated", CHEAP),
+    ("cartpole", "space-filling", EXPENSIVE),
+    ("cartpole", "simulated", EXPENSIVE),
+    ("gridworld", "space-filling", CHEAP),
+    ("gridworld", "simulated", DEARER),
+    ("continuous-gridworld", "space-filling", CHEAP),
+    ("continuous-gridworld", "simulated", DEARER),
+)
+"""Worlds and designs that need no densities, though these worlds have them, and loops a cell."""
 SHORT = tuple((10, design) for design in ("space-filling", "uniform", "none"))
 """Episodes of a round and designs of which a loop in Pendulum-v1, whose episodes have 200 steps, is as short."""
 PAGE, RECORDS = Path("docs/designs.md"), Path("benchmarks/loops.jsonl")
@@ -104,12 +115,11 @@ def cells() -> list[Cell]:
     ]
     without_densities = [
         Cell(world, "hardly learned", design, size, num_loops)
-        for world, num_loops in (("minigolf", CHEAP), ("cartpole", EXPENSIVE))
-        for design in ("space-filling", "simulated")
+        for world, design, num_loops in WITHOUT_DENSITIES
         for size in SIZES[world]
     ]
     unknown = [
-        Cell(world, agents, design, size, _loops_of_unknown(world, design, size))
+        Cell(world, agents, design, size, CHEAP if world == "CartPole-v1" or (size, design) in SHORT else DEARER)
         for world in PARAMETERS
         for agents in ("linear", "network", "abrupt network")
         if world == "CartPole-v1" or agents != "abrupt network"  # which chooses between labels
@@ -134,13 +144,6 @@ def cells() -> list[Cell]:
         *unknown,
         *hard,
     ]
-
-
-def _loops_of_unknown(world: str, design: str, size: int) -> int:
-    """How many loops of agents in an environment of Gymnasium."""
-    if world == "CartPole-v1" or (size, design) in SHORT:
-        return CHEAP
-    return DEARER if design == "simulated" else EXPENSIVE
 
 
 def selects_wrongly(cell: Cell, seed: int) -> bool:
