@@ -41,7 +41,7 @@ NOISE = {"gridworld": SIZES["gridworld"], "continuous-gridworld": (504, 1000)}
 DEAR_NOISE = ("continuous-gridworld", "d-optimal")
 """Where a loop of such an agent takes more than a second."""
 CHEAP, EXPENSIVE, DEARER, DEAREST = 200, 60, 20, 10
-"""Loops a cell: where one takes about a second of one core or less, longer, in Pendulum-v1 up to seven, in the car up to 30."""
+"""Loops a cell: where one takes about a second of one core or less; longer; up to seven; and in the car up to thirty."""
 LEARNING = ("minigolf", "cartpole", "gridworld", "continuous-gridworld")
 """The package's own worlds but the car. In the grid worlds there are agents that learned well, too, which takes seconds."""
 DEAR = ("continuous-gridworld", "noncentrality")
