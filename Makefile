@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types calibrate bench fuzz docs release clean
+.PHONY: demo test check house lint types test-core test-peers calibrate bench fuzz docs release clean
 
 demo: .venv/.installed
 	$(BIN)/policyspace demo
@@ -10,6 +10,23 @@ demo: .venv/.installed
 # Each worker takes a half of the files, so that what a file makes and compiles is made once, and helps the other at the end.
 test: .venv/.installed-dev lint types
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# What is looked at after every small change: the golden record, the public interface, the layers, the contract of tests.
+check: .venv/.installed-dev
+	$(BIN)/pytest -n 2 --dist worksteal -m quick
+
+# The house in numbers: lines by room, and what makes code hard to read.
+house:
+	$(PYTHON) release/house.py
+
+# The core alone, as `pip install policyspace` brings it: without JAX, Gymnasium and torch.
+test-core: .venv-core/.installed
+	.venv-core/bin/policyspace demo
+	.venv-core/bin/pytest -n 2 $$($(PYTHON) release/house.py core-tests)
+
+# Agents of other libraries, asked with the real library: minutes to install, so apart from `make test`.
+test-peers: .venv-peers/.installed
+	.venv-peers/bin/pytest tests/peers
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .
@@ -23,7 +40,9 @@ calibrate: .venv/.installed-dev
 	$(BIN)/pytest -n 2 -m slow
 	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python -m benchmarks.honesty
+	$(BIN)/python -m benchmarks.asking_pairs
 	$(BIN)/python -m benchmarks.drivers
+	$(BIN)/python -m benchmarks.asking_played
 	$(BIN)/policyspace reproduce gridworld continuous-gridworld minigolf-features
 	$(BIN)/python -m benchmarks.designs
 
@@ -42,11 +61,12 @@ SITE ?= serve
 docs: .venv/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(SITE)
 
-# A wheel and a source archive in dist/, tried in an empty environment.
+# Wheels and source archives of both distributions in dist/, each tried in an empty environment.
 release: .venv/.installed-dev
 	rm -rf dist
-	$(BIN)/python -m build
-	$(BIN)/python release/try_wheel.py dist/*.whl
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist paper
+	$(BIN)/python release/try_wheels.py dist
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -55,9 +75,20 @@ release: .venv/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-.venv/.installed-dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+.venv/.installed-dev: pyproject.toml paper/pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./paper
 	touch $@ .venv/.installed
 
+.venv-core/.installed: pyproject.toml $(shell find src -name '*.py')
+	$(PYTHON) -m venv .venv-core
+	.venv-core/bin/python -m pip install --quiet --disable-pip-version-check . pytest pytest-xdist hypothesis
+	touch $@
+
+.venv-peers/.installed: pyproject.toml tests/peers/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/peers/requirements.txt
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[configure]'
+	touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist site
+	rm -rf .venv .venv-core .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis dist site

@@ -6,12 +6,10 @@
 import sys
 from pathlib import Path
 
-from policyspace.experiments.calibration import cells
-from policyspace.experiments.records import Cell, Store
-from policyspace.experiments.runner import run_cells
-from policyspace.experiments.scale import Scale
-from policyspace.results.calibration_panels import Measured, measured_tests
-from policyspace.table import Table
+from policyspace_paper.calibration import EXPERIMENT, Measured, measured_tests
+from policyspace_paper.execution import Cell, RunSize, Store, run_cells
+
+from policyspace.display import TextTable
 
 COLUMNS = ("scenario", "test", "runs", "type-I error (nominal .05, 95 %)", "power", "seconds a run")
 TABLE = Path(__file__).parent.parent / "docs" / "calibration-table.md"
@@ -24,13 +22,13 @@ def row(scenario: str, test: str, found: Measured) -> tuple[str, ...]:
 
 def main() -> None:
     records = Path(sys.argv[1] if len(sys.argv) > 1 else "results/records.sqlite")
-    wanted = [cell for cell in cells(Scale()) if cell.setting["kind"] == "test"]
+    wanted = [cell for cell in EXPERIMENT.cells(RunSize()) if cell.setting["kind"] == "test"]
     with Store(records) as store:
         run_cells(wanted, store, finished=lambda cell, seconds, _: print(f"{cell.setting} {seconds:.1f} s", flush=True))
         keys = {cell.key for cell in wanted}
         own = [r for r in store.records("calibration") if Cell(r.experiment, r.setting).key in keys]
     rows = [row(scenario, test, found) for (scenario, test), found in measured_tests(own).items()]
-    TABLE.write_text(Table(COLUMNS, rows).markdown() + "\n", encoding="utf-8")
+    TABLE.write_text(TextTable(COLUMNS, rows).markdown() + "\n", encoding="utf-8")
     print(f"Saved {TABLE}")
 
 

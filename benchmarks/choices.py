@@ -8,11 +8,10 @@ import numpy as np
 
 from benchmarks.identification import ACTIONS, NAMES, SEED, problem
 from benchmarks.table import Row, clock, show
-from policyspace.data.blocks import ArrayRows
-from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
-from policyspace.fits.choice_fits import ChoiceLikelihood
-from policyspace.policies import BoltzmannLinear
-from policyspace.policies.choice_linear import ChoiceLinear
+from policyspace.data.rows import InMemoryRows
+from policyspace.families.choice import ChoiceLinear
+from policyspace.families.choice_likelihood import ChoiceLikelihood
+from policyspace.families.softmax import SoftmaxLikelihood, SoftmaxLinear
 
 NUM_ROWS = 100_000
 
@@ -25,7 +24,7 @@ def cpu(function: Callable[[], Any], repeats: int = 5) -> float:
 def one_out(likelihood: Any) -> int:
     """The full fit and one test a group."""
     space = likelihood.space
-    return len(likelihood.fit_many([space.everything - {g} for g in space.tested]))
+    return len(likelihood.fit_many([space.full_support - {g} for g in space.tested]))
 
 
 def attributes(num_rows: int) -> tuple[ChoiceLinear, np.ndarray, np.ndarray]:
@@ -59,8 +58,8 @@ def xlogit_fit(space: ChoiceLinear, features: np.ndarray, actions: np.ndarray) -
 def rows() -> list[Row]:
     """The same policy both ways, then attributes."""
     features, actions = problem(NUM_ROWS)
-    spaces = BoltzmannLinear(NAMES, ACTIONS), ChoiceLinear(NAMES, ACTIONS)
-    plain = cpu(lambda: one_out(BoltzmannLikelihood(spaces[0], ArrayRows(features, actions))))
+    spaces = SoftmaxLinear(NAMES, ACTIONS), ChoiceLinear(NAMES, ACTIONS)
+    plain = cpu(lambda: one_out(SoftmaxLikelihood(spaces[0], InMemoryRows(features, actions))))
     general = cpu(lambda: one_out(ChoiceLikelihood(spaces[1], features, actions, None)))
     space, columns, chosen = attributes(NUM_ROWS)
     shared = cpu(lambda: one_out(ChoiceLikelihood(space, columns, chosen, None)))

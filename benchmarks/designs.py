@@ -7,12 +7,11 @@ import re
 import sys
 from pathlib import Path
 
-from policyspace.experiments.catalogue import experiment_module
-from policyspace.experiments.records import Record, Store
-from policyspace.experiments.scale import Scale
-from policyspace.report.style import save
-from policyspace.results.configuring_panels import COLUMNS, at_totals
-from policyspace.table import Table
+from policyspace_paper.configuring_results import COLUMNS, at_totals
+from policyspace_paper.execution import Record, RunSize, Store, find_experiment
+
+from policyspace.display import TextTable
+from policyspace.report.figures import save
 
 WORLDS = {
     "gridworld": "Discrete grid world",
@@ -30,7 +29,7 @@ def remake(records: dict[str, list[Record]]) -> None:
         if panel.figure is not None:
             save(panel.figure, PAGE.parent / "images" / f"designs-{name}.svg")
         marks = f"<!-- table {name} -->", f"<!-- end of table {name} -->"
-        table = Table(COLUMNS, panel.rows).markdown()
+        table = TextTable(COLUMNS, panel.rows).markdown()
         page = re.sub(
             f"{re.escape(marks[0])}.*?{re.escape(marks[1])}",
             lambda _, t=table, m=marks: f"{m[0]}\n{t}\n{m[1]}",
@@ -46,7 +45,7 @@ def main() -> None:
     records = {}
     with Store(folder / "records.sqlite") as store:
         for name in WORLDS:
-            cells = [c for c in experiment_module(name).cells(Scale()) if c.setting.get("part") == "totals"]
+            cells = [c for c in find_experiment(name).cells(RunSize()) if c.setting.get("part") == "totals"]
             if missing := store.missing(cells):
                 print(
                     f"{name}: {len(missing)} of {len(cells)} cells are missing: run `policyspace reproduce {name}` first."

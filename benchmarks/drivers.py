@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from policyspace_paper.car import CAR, by_rules, driver
+from policyspace_paper.configuring import world_and_space
+from policyspace_paper.estimates import Rate
 
-from policyspace.experiments.car_sensors import CAR, by_rules, driver
-from policyspace.experiments.configured_run import world_and_space
-from policyspace.inference.assumption_lean import AssumptionLean
-from policyspace.report.estimates import Rate
-from policyspace.table import Table
+from policyspace.display import TextTable
+from policyspace.inference.lean.lean_test import LeanTest
 
 EPISODES, SIGNIFICANCE, LEARNING_RATE = CAR.num_episodes.value, CAR.significance.value, CAR.learning_rate.value
 COLUMNS = ("episodes", "rule", "drivers", "identified exactly (95 %)", "with a false selection (95 %)")
@@ -24,8 +24,8 @@ def outcomes(seed: int) -> Iterator[dict[str, Any]]:
     seen, how = driver(seed, LEARNING_RATE)
     owned = [name for name in world.feature_names if name in world.true_controls]
     for num_episodes in EPISODES:
-        data = seen.rows(np.flatnonzero(seen.episodes < num_episodes))
-        found = by_rules(AssumptionLean(space, data, SIGNIFICANCE, seed), SIGNIFICANCE)
+        data = seen.take(np.flatnonzero(seen.episodes < num_episodes))
+        found = by_rules(LeanTest(space, data, SIGNIFICANCE, seed), SIGNIFICANCE)
         for rule, supports in (("combinatorial", found["rule_1"]), ("simplified", [found["rule_2"]])):
             core = set.intersection(*map(set, supports))
             exact, false = supports == [owned], not core <= set(owned)
@@ -43,7 +43,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             if own:
                 exact, false = (Rate(sum(row[kind] for row in own), len(own)) for kind in ("exact", "false"))
                 lines.append((str(num_episodes), rule, str(len(own)), exact.words, false.words))
-    return Table(COLUMNS, lines).markdown()
+    return TextTable(COLUMNS, lines).markdown()
 
 
 def main() -> None:

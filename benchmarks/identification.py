@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.table import Row, clock, show
-from policyspace import identify
-from policyspace.data.blocks import ArrayRows
-from policyspace.data.chunks import single_threaded_blas
-from policyspace.fits.boltzmann_fits import BoltzmannLikelihood
-from policyspace.fits.gaussian_fits import GaussianLikelihood
-from policyspace.policies import BoltzmannLinear, GaussianLinear
+from policyspace.data.rows import InMemoryRows
+from policyspace.families.gaussian import GaussianLikelihood, GaussianLinear
+from policyspace.families.softmax import SoftmaxLikelihood, SoftmaxLinear
+from policyspace.identification import identify
+from policyspace.runtime import single_threaded_blas
 
 NUM_FEATURES, ACTIONS, SEED = 16, "abcd", 0
 NAMES = [f"x{j}" for j in range(NUM_FEATURES)]
@@ -29,7 +28,7 @@ def problem(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Sixteen normal features, half of which the agent uses; four actions."""
     rng = np.random.default_rng(SEED)
     features = rng.standard_normal((n, NUM_FEATURES))
-    space = BoltzmannLinear(NAMES, ACTIONS)
+    space = SoftmaxLinear(NAMES, ACTIONS)
     weights = np.zeros((3, NUM_FEATURES + 1))
     weights[:, 1:9] = 0.3 * rng.standard_normal((3, 8))
     return features, space.sample(rng, weights.ravel(), features)
@@ -37,10 +36,10 @@ def problem(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def all_tests(features: np.ndarray, actions: np.ndarray) -> int:
     """The full fit, 48 tests of single parameters and 16 of whole features."""
-    space = BoltzmannLinear(NAMES, ACTIONS, groups="parameter")
-    likelihood = BoltzmannLikelihood(space, ArrayRows(features, actions))
+    space = SoftmaxLinear(NAMES, ACTIONS, groups="parameter")
+    likelihood = SoftmaxLikelihood(space, InMemoryRows(features, actions))
     of_feature = [{g for g in space.tested if space.groups[g].name.startswith(f"{name}[")} for name in NAMES]
-    supports = [space.everything - {g} for g in space.tested] + [space.everything - out for out in of_feature]
+    supports = [space.full_support - {g} for g in space.tested] + [space.full_support - out for out in of_feature]
     return len(likelihood.fit_many(supports))
 
 
@@ -94,7 +93,7 @@ def public(n: int, wanted: int | None, actions: str = "abcde") -> list[Row]:
     both, is told beside it.
     """
     rng = np.random.default_rng(SEED)
-    features, space = rng.standard_normal((n, NUM_FEATURES)), BoltzmannLinear(NAMES, actions)
+    features, space = rng.standard_normal((n, NUM_FEATURES)), SoftmaxLinear(NAMES, actions)
     weights = np.zeros((len(actions) - 1, NUM_FEATURES + 1))
     weights[:, 1:9] = 0.3 * rng.standard_normal((len(actions) - 1, 8))
     codes = space.sample(rng, weights.ravel(), features)
@@ -106,7 +105,7 @@ def public(n: int, wanted: int | None, actions: str = "abcde") -> list[Row]:
         return cpu, clock(function, repeats)[0], result
 
     took, wall, answer = times(lambda: identify(features, codes, features=NAMES, groups="parameter"))
-    num_tests, rows = len(answer.tests), list[Row]()
+    num_tests, rows = len(answer.groups), list[Row]()
     peers = {"MNLogit": statsmodels_refit, "scikit-learn": sklearn_refit, "glum": glum_refit}
     for name, refit in peers.items() if len(actions) == 2 else list(peers.items())[:2]:
         what = f"n = {n:.0e}: one of {num_tests} tests by `identify`, against {name}, CPU on one core"
@@ -152,7 +151,7 @@ def gaussian() -> list[Row]:
         features = rng.standard_normal((10_000, num_groups))
         actions = features[:, :3] @ np.array([[0.3], [0.1], [0.05]]) + rng.standard_normal((10_000, 1))
         space = GaussianLinear([f"x{j}" for j in range(num_groups)], covariance=1.0)
-        likelihood = GaussianLikelihood(space, ArrayRows(features, actions))
+        likelihood = GaussianLikelihood(space, InMemoryRows(features, actions))
         took, _ = clock(lambda lik=likelihood, s=space: lik.statistics_of_all(list(s.tested)), repeats=3)
         tracemalloc.start()
         likelihood.statistics_of_all(list(space.tested))
@@ -174,8 +173,8 @@ def growth() -> list[Row]:
     for n in (100_000, 400_000):
         features, actions = problem(n)
         merged = np.tile(np.round(features[:600]), (n // 600 + 1, 1))[:n]
-        likelihood = BoltzmannLikelihood(BoltzmannLinear(NAMES, ACTIONS), ArrayRows(merged, actions))
-        supports = [likelihood.space.everything - {g} for g in likelihood.space.tested]
+        likelihood = SoftmaxLikelihood(SoftmaxLinear(NAMES, ACTIONS), InMemoryRows(merged, actions))
+        supports = [likelihood.space.full_support - {g} for g in likelihood.space.tested]
         flat.append(clock(lambda lik=likelihood, s=supports: lik.fit_many(s), repeats=3)[0])
     return [
         ("4× the rows, all different", f"{times[1] / times[0]:.1f}× the time", "≈ 4×"),

@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory() as folder:  # imports are not what is measure
 start, wall = time.process_time(), time.perf_counter()
 answer = policyspace.identify(path, action, features=columns, groups=groups)
 print(time.process_time() - start, peak())
-print(f"{time.perf_counter() - wall:.0f} s; {answer.test}, {len(answer.tests)} tests. {answer.settings['reading']}")
+print(f"{time.perf_counter() - wall:.0f} s; {answer.test.name}, {len(answer.groups)} tests. {answer.data.out_of_core}")
 """
 
 

@@ -8,15 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from policyspace_paper.execution import RunSize, find_experiment
 
 from benchmarks.table import Row, clock, show
-from policyspace.configuration import PaperObjective, configure
-from policyspace.experiments import configuring_continuous_gridworld, configuring_gridworld
-from policyspace.experiments.scale import Scale
-from policyspace.policies.jax_setup import jax
+from policyspace.families.jax_backend import jax
+from policyspace.study.designs import PaperObjective
+from policyspace.study.loop import configure
 from policyspace.worlds import make_world
-from policyspace.worlds.agents import Learning, learn
-from policyspace.worlds.best_known import returns_of
+from policyspace.worlds.agents import Learning, learn, returns_of
 
 RUNS = {
     "gridworld": (Learning(200, 250, 0.1), 0.6),
@@ -26,11 +25,11 @@ RUNS = {
     "cartpole": (Learning(100, 100, 0.05), None),
 }
 """How much each world's agent learns here (the paper's numbers where it has any), and the seconds it may take."""
-CONFIGURED: dict[str, tuple[Any, int, float | None]] = {
-    "gridworld": (configuring_gridworld, 1000, 15.0),
-    "continuous-gridworld": (configuring_continuous_gridworld, 300, None),
+CONFIGURED: dict[str, tuple[int, float | None]] = {
+    "gridworld": (1000, 15.0),
+    "continuous-gridworld": (300, None),
 }
-"""Whole runs of Algorithm 4 as printed: the experiment, episodes of a round, and the seconds of a processor it may take."""
+"""Whole runs of Algorithm 4 as printed, by experiment: episodes of a round, and the seconds of a processor it may take."""
 NUM_RUNS = 3
 """Agents of Algorithm 4: the first seeds, of which the very first compiles."""
 BY_DEFAULT = {"gridworld": 16, "continuous-gridworld": 8, "minigolf": 3, "car": 3}
@@ -108,9 +107,9 @@ def measure_algorithm_4_by_default() -> Row:
 
 def measure_algorithm_4(name: str) -> Row:
     """The processor's time for one agent by the literal cells: the mean after the first, and the first, which compiles."""
-    experiment, num_episodes, limit = CONFIGURED[name]
+    experiment, (num_episodes, limit) = find_experiment(name), CONFIGURED[name]
     wanted = {"procedure": "literal", "part": "episodes", "design": "paper", "num_episodes": num_episodes}
-    settings = [cell.setting for cell in experiment.cells(Scale(runs=NUM_RUNS))]
+    settings = [cell.setting for cell in experiment.cells(RunSize(runs=NUM_RUNS))]
     settings = [setting for setting in settings if wanted.items() <= setting.items()]
     timed = [clock(lambda s=setting: experiment.run(s), timer=time.process_time) for setting in settings]
     seconds, rounds = [took for took, _ in timed], [result["num_rounds"] for _, result in timed]

@@ -14,11 +14,11 @@ import numpy as np
 
 from benchmarks.loop_readings import READERS, Readings
 from policyspace.environments.gymnasium_world import GymnasiumWorld
-from policyspace.policies import PolicySpace
-from policyspace.policies.jax_setup import jax
+from policyspace.families.base import PolicySpace
+from policyspace.families.jax_backend import jax
 from policyspace.worlds import make_world
 from policyspace.worlds.agents import Agent, learn
-from policyspace.worlds.configurable import Configurable, Configuration, generator
+from policyspace.worlds.base import Configurable, Configuration, generator
 from policyspace.worlds.confmdp import ConfMDP
 
 BRIEF = {"gridworld": 200, "continuous-gridworld": 100, "minigolf": 300, "cartpole": 100}

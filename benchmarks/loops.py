@@ -16,10 +16,10 @@ from scipy.stats import binom
 
 from benchmarks.loop_agents import PARAMETERS, READINGS, subject, world_of
 from benchmarks.loop_readings import READERS
-from policyspace.configuration import DESIGNS, configure
-from policyspace.configuration.simulated import ANYWHERE
-from policyspace.data.code_version import code_version
-from policyspace.table import Table
+from policyspace.data.large.backends import code_version
+from policyspace.display import TextTable
+from policyspace.study.designs import ANYWHERE, DESIGNS
+from policyspace.study.loop import configure
 
 SIGNIFICANCE = 0.1
 FIRST_SEED = 10_000
@@ -174,7 +174,7 @@ def row(cell: Cell, found: Found) -> tuple[str, ...]:
 def remake(known: Mapping[str, Found]) -> None:
     """The table between the marks of the page."""
     rows = [row(cell, known[cell.key]) for cell in cells() if cell.key in known]
-    table = f"<!-- table loops -->\n{Table(COLUMNS, rows).markdown()}\n<!-- end of table loops -->"
+    table = f"<!-- table loops -->\n{TextTable(COLUMNS, rows).markdown()}\n<!-- end of table loops -->"
     page = PAGE.read_text(encoding="utf-8")
     page = re.sub("<!-- table loops -->.*?<!-- end of table loops -->", lambda _: table, page, flags=re.S)
     shown = [known[cell.key] for cell in cells() if cell.key in known]

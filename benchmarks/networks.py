@@ -3,9 +3,9 @@
 import sys
 import time
 
-from policyspace.data.chunks import num_workers
-from policyspace.fits import likelihood_of
-from policyspace.policies.jax_setup import jax
+from policyspace.families.jax_backend import jax
+from policyspace.families.registry import likelihood_of
+from policyspace.runtime import num_workers
 from policyspace.worlds.agents import learn
 from policyspace.worlds.car import Car
 
@@ -21,11 +21,11 @@ def main() -> None:
     likelihood = likelihood_of(space, data)
     likelihood.prepare(space.tested)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    print(f"{num_episodes} episodes, {data.num_pairs} pairs, {space.num_parameters} weights, {num_workers()} cores")
+    print(f"{num_episodes} episodes, {data.num_rows} pairs, {space.num_parameters} weights, {num_workers()} cores")
     print(f"all {2 ** len(space.tested)} supports: {wall:.1f} s ({cpu:.1f} CPU-s)")
     true = frozenset(i for i, group in enumerate(space.groups) if group.name in agent.controls)
     for g in space.tested:
-        statistic = 2 * (likelihood.full.log_likelihood - likelihood.fit(space.everything - {g}).log_likelihood)
+        statistic = 2 * (likelihood.full.log_likelihood - likelihood.fit(space.full_support - {g}).log_likelihood)
         print(f"  λ without {space.groups[g].name:<11} {statistic:8.1f}{'' if g in true else '  (not owned)'}")
     print(f"restart noise: λ moves by up to {likelihood.restart_noise:.1f}")
 

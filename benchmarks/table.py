@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from policyspace.table import Table
+from policyspace.display import TextTable
 
 Row = tuple[str, str, str]
 
@@ -25,6 +25,6 @@ def show(title: str, rows: list[Row]) -> None:
     """Print the rows under a title."""
     from rich.console import Console
 
-    table = Table(("what", "measured", "wanted"), rows)
+    table = TextTable(("what", "measured", "wanted"), rows)
     shown = table.rich(broken=True, title=title, title_justify="left", header_style="bold", pad_edge=True)
     Console(width=140).print(shown)

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from examples.windy_cartpole import learn, learn_blind, windy
-from policyspace import Study
 from policyspace.environments.gymnasium_world import GymnasiumWorld
+from policyspace.study.study import Study
 
 NAMES = ("position", "velocity", "angle", "angular_velocity", "wind")
 

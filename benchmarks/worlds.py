@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.table import Row, clock, show
-from policyspace.policies import PolicySpace
-from policyspace.policies.jax_setup import jax
+from policyspace.families.base import PolicySpace
+from policyspace.families.jax_backend import jax
 from policyspace.worlds import make_world
 from policyspace.worlds.confmdp import ConfMDP, rollout
 
@@ -214,7 +214,7 @@ def compare(name: str) -> list[Row]:
         lambda: plain(name, weights, world.horizon, 200), 3, time.process_time
     )
     returns = np.asarray(seen.returns())
-    fast, slow = seen.num_pairs / seconds, plain_steps / plain_seconds
+    fast, slow = seen.num_rows / seconds, plain_steps / plain_seconds
     error = math.sqrt(np.var(returns) / EPISODES + plain_returns.var() / len(plain_returns))
     apart = abs(float(np.mean(returns)) - plain_returns.mean()) / error
     rows = [

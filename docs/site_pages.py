@@ -41,7 +41,8 @@ def _walk(command: Any, path: list[str]) -> list[tuple[list[str], Any]]:
     """The commands below this one, each with its path."""
     if not hasattr(command, "commands"):
         return [(path, command)]
-    return [found for name, sub in command.commands.items() for found in _walk(sub, [*path, name])]
+    below = {name: command.get_command(None, name) for name in command.list_commands(None)}
+    return [found for name, sub in below.items() for found in _walk(sub, [*path, name])]
 
 
 def _escaped(text: str) -> str:

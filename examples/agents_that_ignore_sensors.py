@@ -199,8 +199,8 @@ def seed_of(log_name: str, seed: int) -> int:
 
 
 def ask(table: polars.DataFrame, inputs: tuple[str, ...], test: str) -> list[str]:
-    """What `policyspace.identify` calls controlled."""
-    return policyspace.identify(table, "action", names=inputs, episodes="episode", test=test).core
+    """What `policyspace.identify` calls used."""
+    return list(policyspace.identify(table, "action", names=inputs, episodes="episode", test=test).selected)
 
 
 def report(name: str, agent: Agent, model: BaseAlgorithm, options: argparse.Namespace) -> dict[str, Any]:
@@ -219,10 +219,10 @@ def report(name: str, agent: Agent, model: BaseAlgorithm, options: argparse.Name
                 print("  decisions move by " + ", ".join(f"{key} {value:g}" for key, value in moved.items()))
             with gzip.GzipFile(options.folder / f"{name}-{kind}-{i + 1}.csv.gz", "wb", mtime=0) as file:
                 log.frame().write_csv(file)
-            core = ask(log.frame(), agent.inputs, options.test)
-            named.update(core)
-            num_false += bool(set(core) - set(agent.usable))
-        print(f"  called controlled in {options.logs} logs: " + ", ".join(f"{n} {named[n]}" for n in agent.inputs))
+            selected = ask(log.frame(), agent.inputs, options.test)
+            named.update(selected)
+            num_false += bool(set(selected) - set(agent.usable))
+        print(f"  called used in {options.logs} logs: " + ", ".join(f"{n} {named[n]}" for n in agent.inputs))
         print(f"  logs with an input that the agent cannot see: {num_false} of {options.logs}")
     return truth
 

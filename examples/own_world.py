@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from policyspace.policies import GaussianLinear, PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key, rollout
-from policyspace.worlds.importance import effective_sample_size, log_weights, renyi2
+from policyspace.families.base import PolicySpace
+from policyspace.families.gaussian import GaussianLinear
+from policyspace.families.jax_backend import jax, jnp
+from policyspace.worlds.base import Array, Configuration, ConfigurationParameter, Key
+from policyspace.worlds.confmdp import ConfMDP, effective_sample_size, log_weights, renyi2, rollout
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def main() -> None:
     space = world.policy_space()
     theta = np.array([0.0, -0.5, 0.0])  # the constant, the position, and no weight on the temperature
     seen = rollout(world, space, theta, world.default_configuration(), jax.random.key(0), num_episodes=2000)
-    print(f"{seen.num_pairs} pairs of state and action, mean return {np.mean(seen.returns(world.discount)):.2f}")
+    print(f"{seen.num_rows} pairs of state and action, mean return {np.mean(seen.returns(world.discount)):.2f}")
 
     stronger = world.check_configuration({"gain": 1.05})
     weights = log_weights(world, seen, stronger)

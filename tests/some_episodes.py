@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from policyspace.worlds.confmdp import rollout
+from policyspace import rollout
 
 MOST = 80
 

@@ -56,7 +56,7 @@ def test_what_moves_decisions_most_is_found(path):
     agent, kind = agent_of(path)
     moved = agent[kind]["decisions move by"]
     answer = policyspace.identify(path, "action", features=agent["inputs"], episodes="episode", test="wilks")
-    assert max(moved, key=moved.get) in answer.core
+    assert max(moved, key=moved.get) in answer.selected
 
 
 @pytest.mark.parametrize("path", LOGS, **NAME)
@@ -64,8 +64,8 @@ def test_no_promise_is_broken_on_a_real_agent(path):
     """Inputs that the agent never saw are not said to be used, unless the answer says that nothing is promised."""
     agent, kind = agent_of(path)
     answer = policyspace.identify(path, "action", features=agent["inputs"], episodes="episode")
-    assert answer.promise is None or set(answer.core) <= set(agent["can use"])
-    assert {"drift", "noise"}.isdisjoint(answer.core)
+    assert answer.guarantee is None or set(answer.selected) <= set(agent["can use"])
+    assert {"drift", "noise"}.isdisjoint(answer.selected)
     if kind == "stochastic":
         moved = agent[kind]["decisions move by"]
-        assert max(moved, key=moved.get) in answer.core
+        assert max(moved, key=moved.get) in answer.selected

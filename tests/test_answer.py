@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from policyspace import Identification, InputError, __version__, identify
+from policyspace.answer import PolicyRecord
 from policyspace.cli.identify import show
 
 RNG = np.random.default_rng(3)
@@ -45,18 +46,18 @@ def test_sentence(answer, ambiguous):
 def test_what_was_declared_is_not_claimed_as_found():
     """A group that is not tested is not shown to be controlled."""
     found = identify(X, FORCE, features=list("abc"), always=["c"])
-    assert found.sentence == "The agent uses a, beside c as declared; no evidence for b."
-    assert found.core == ["a", "c"]
+    assert found.sentence == "The agent uses a, beside c (assumed); no evidence for b."
+    assert found.selected == ("a", "c")
     nothing = identify(X, RNG.normal(size=200), features=list("abc"), always=["a", "b"])
-    assert nothing.sentence == "No group is shown to be used, beside a and b as declared; no evidence for c."
+    assert nothing.sentence == "No group is shown to be used, beside a and b (assumed); no evidence for c."
 
 
 def test_a_partial_search_claims_no_need(ambiguous):
     """What was not searched may be needed or not."""
     partial = replace(ambiguous, exhaustive=False)
     assert "needed" not in partial.sentence
-    assert "not settled: left and right" in partial.sentence
-    assert any(note.startswith("Not exhaustive") for note in partial.notes())
+    assert "undecided: left and right" in partial.sentence
+    assert any("not exhaustive" in note for note in partial.notes())
 
 
 def test_long_lists_are_cut():
@@ -102,20 +103,21 @@ def test_html(answer, ambiguous):
         checker.feed(result._repr_html_())
         assert checker.open == []
         assert "b" in checker.seen  # the sentence
-        assert checker.seen.count("tr") == 1 + len(result.tests)
+        assert checker.seen.count("tr") == 1 + len(result.groups)
         assert words(checker.text) == words(str(result))  # escaped names come back whole
 
 
 def test_support(answer, ambiguous):
-    assert answer.support == ["speed"]
-    assert ambiguous.supports == [["left"], ["right"]]
+    assert answer.support == ("speed",)
+    assert ambiguous.supports == (("left",), ("right",))
     with pytest.raises(InputError, match=r"2 supports \({left}; {right}\)"):
         _ = ambiguous.support
 
 
 FIELDS = {
-    "supports", "core", "undecided", "tests", "log_likelihood", "num_pairs", "num_parameters", "identifiable", "separated",
-    "exhaustive", "warnings", "version", "settings",
+    "format", "answer", "selected", "undecided", "supports", "groups", "test", "policy", "data", "fit", "guarantee",
+    "no_guarantee", "assumptions", "clusters", "rule", "significance", "correction", "exhaustive", "warnings",
+    "ground_truth", "version",
 }  # fmt: skip
 TEST_FIELDS = {"group", "statistic", "degrees_of_freedom", "p_value", "adjusted_p_value", "rejected"}
 
@@ -123,14 +125,14 @@ TEST_FIELDS = {"group", "statistic", "degrees_of_freedom", "p_value", "adjusted_
 def test_json(answer, ambiguous):
     for result in (answer, ambiguous):
         found = json.loads(result.to_json())
-        assert found.keys() >= FIELDS
-        assert all(test.keys() >= TEST_FIELDS for test in found["tests"])
+        assert found.keys() == FIELDS and found["format"] == 2
+        assert all(test.keys() >= TEST_FIELDS for test in found["groups"])
         assert found["version"] == __version__
-        assert found["supports"] == result.supports
-        assert found["log_likelihood"] == result.log_likelihood
-        assert [test["p_value"] for test in found["tests"]] == [test.p_value for test in result.tests]
+        assert found["supports"] == [list(support) for support in result.supports]
+        assert found["fit"]["log_likelihood"] == result.fit.log_likelihood
+        assert [test["p_value"] for test in found["groups"]] == [test.p_value for test in result.groups]
     assert json.loads(ambiguous.to_json())["undecided"] == ["left", "right"]
-    assert not json.loads(ambiguous.to_json())["identifiable"]
+    assert not json.loads(ambiguous.to_json())["fit"]["identifiable"]
 
 
 def test_settings_say_how_the_answer_was_made():
@@ -143,43 +145,46 @@ def test_settings_say_how_the_answer_was_made():
         fixed={"c": 0.5},
         intercept=False,
         significance=0.01,
-    ).settings
-    assert made["significance"] == 0.01
-    assert made["policy"] == "GaussianLinear"
-    assert made["covariance"] == [[2.0]]
-    assert made["always"] == ["b"]
-    assert made["fixed"] == [0.0, 0.0, 0.5]
-    assert made["intercept"] is False
-    assert (made["features"], made["groups"]) == (["a", "b", "c"], ["a", "c"])
+    )
+    assert made.significance == 0.01
+    assert made.policy == PolicyRecord(
+        family="GaussianLinear",
+        groups=("a", "c"),
+        assumed_groups=("b",),
+        covariance=((2.0,),),
+        intercept=False,
+        fixed=(0.0, 0.0, 0.5),
+    )
+    assert made.data.features == ("a", "b", "c") and made.data.action_type == "continuous"
 
 
 def test_what_is_infinite_is_null():
     """Separated data: the effect diverges, in JSON as null, never as a number."""
     result = identify(X, np.where(X[:, 0] > 0, "go", "stop"), features=list("abc"), test="wilks")
-    assert result.separated
-    assert result.tests[0].effect == np.inf
+    assert result.fit.separated
+    assert result.groups[0].coefficient_norm == np.inf
     found = json.loads(result.to_json(), parse_constant=lambda text: pytest.fail(f"found {text}"))
-    assert found["tests"][0]["effect"] is None
-    assert None in found["parameters"]["go"]
+    assert found["groups"][0]["coefficient_norm"] is None
+    assert None in found["fit"]["parameters"]["go"]
     assert "diverges" in str(result)
     assert any("separation" in warning for warning in found["warnings"])
 
 
 def test_truth_is_told_only_of_the_groups_it_is_about():
-    from policyspace import Demonstrations
+    from policyspace import Sample
 
     labels = np.where(X[:, 0] + RNG.logistic(size=200) > 0, "go", "stop")
-    data = Demonstrations.from_arrays(X, labels, list("abc"), metadata={"truth": ["a"]})
-    assert identify(data).truth == ["a"]
+    data = Sample.from_arrays(X, labels, list("abc"), origin={"ground_truth": ["a"]})
+    assert identify(data).ground_truth == ("a",)
     assert "✓" in str(identify(data))
-    assert identify(data, groups={"pair": ["a", "b"]}).truth is None
+    assert identify(data, groups={"pair": ["a", "b"]}).ground_truth is None
     for damaged in ("a", [1], {"a": 1}, ["zzz"]):
-        other = Demonstrations.from_arrays(X, labels, list("abc"), metadata={"truth": damaged})
-        assert identify(other).truth is None
+        other = Sample.from_arrays(X, labels, list("abc"), origin={"ground_truth": damaged})
+        assert identify(other).ground_truth is None
 
 
 def test_a_group_is_in_the_answer_exactly_when_its_p_value_says_so():
     result = identify(X, FORCE, features=list("abc"))
-    assert [t.rejected for t in result.tests] == [t.adjusted_p_value <= 0.05 for t in result.tests]
-    assert result.core == [t.group for t in result.tests if t.verdict == "controlled"]
+    assert [t.rejected for t in result.groups] == [t.adjusted_p_value <= 0.05 for t in result.groups]
+    assert result.selected == tuple(t.group for t in result.groups if t.verdict == "used")
     assert isinstance(result, Identification)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import policyspace
-from policyspace import InputError
-from policyspace.data.mice_trials import IDLE, NUM_MICE, trials
-from policyspace.data.readers import write
-from policyspace.report.subjects_picture import draw_subjects
+from policyspace import InputError, write
+from policyspace.data import IDLE, NUM_MICE, trials
+from policyspace.report import draw_subjects
 
 SAID = {"episodes": "session", "features": ["contrast", "tone"], "lags": 1}
 
@@ -24,10 +23,10 @@ def test_each_alone_and_all_together(found):
     assert set(found.users("contrast")) == set(found.answers) - set(IDLE) and found.users("tone") == []
     frame = trials()
     alone = policyspace.identify(frame.filter(frame["mouse"] == "m03"), "choice", significance=0.05 / NUM_MICE, **SAID)
-    assert [t.adjusted_p_value for t in found.answers["m03"].tests] == [t.adjusted_p_value for t in alone.tests]
-    assert found.pooled.test == "lean" and found.pooled.dependence == "subjects" and found.pooled.promise
-    assert "contrast" in found.pooled.core and "tone" not in found.pooled.core
-    assert "0.05/12" in str(found) and json.loads(found.to_json())["pooled"]["dependence"] == "subjects"
+    assert [t.adjusted_p_value for t in found.answers["m03"].groups] == [t.adjusted_p_value for t in alone.groups]
+    assert found.pooled.test.name == "mixed" and found.pooled.clusters.kind == "subjects" and found.pooled.guarantee
+    assert "contrast" in found.pooled.selected and "tone" not in found.pooled.selected
+    assert "0.05/12" in str(found) and json.loads(found.to_json())["pooled"]["clusters"]["kind"] == "subjects"
     assert draw_subjects(found).axes
 
 
@@ -45,7 +44,7 @@ def test_a_subject_that_never_chooses_is_named(found):
 
 def test_conditions_with_subjects_inside():
     found = policyspace.identify_by(trials(), "tone", "choice", subjects="mouse", told={"features": ["contrast"]})
-    assert list(found.answers) and all(answer.dependence == "subjects" for answer in found.answers.values())
+    assert list(found.answers) and all(answer.clusters.kind == "subjects" for answer in found.answers.values())
 
 
 def test_the_action_before_is_never_that_of_an_earlier_trial():
@@ -62,11 +61,11 @@ def test_a_file_that_says_its_weights_is_weighted(tmp_path):
     rng = np.random.default_rng(0)
     features = np.column_stack([rng.normal(size=200), np.arange(200) % 2])
     actions = (rng.random(200) < 1 / (1 + np.exp(-features[:, 0]))).astype(int)
-    data = policyspace.Demonstrations(features, actions, ("x", "half"), weights=rng.integers(1, 4, 200) * 1.0)
+    data = policyspace.Sample(features, actions, ("x", "half"), weights=rng.integers(1, 4, 200) * 1.0)
     write(data, tmp_path / "weighted.npz")
     found = policyspace.identify_by(tmp_path / "weighted.npz", "half", told={"features": ["x"]})
-    half = data.rows(np.flatnonzero(features[:, 1] == 0))
-    assert next(iter(found.answers.values())).num_pairs == half.weights.sum()
+    half = data.take(np.flatnonzero(features[:, 1] == 0))
+    assert next(iter(found.answers.values())).data.num_rows == half.weights.sum()
 
 
 def test_bad_input():

@@ -7,7 +7,7 @@ from golden_record.sections import SECTIONS
 
 def problems():
     for section, content in SECTIONS.items():
-        marks = [pytest.mark.slow] if content.slow else []
+        marks = [pytest.mark.slow] * content.slow + [pytest.mark.quick] * content.quick
         for name in content.problems:
             yield pytest.param(section, name, marks=marks, id=f"{section}: {name}")
 

@@ -14,7 +14,7 @@ import pytest
 
 import policyspace
 from policyspace import InputError, identify, plan
-from policyspace.shown import LATEX, latex
+from policyspace.display import LATEX, latex
 
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=(200, 3))
@@ -31,9 +31,9 @@ def answer():
 def test_frames_hold_every_number(answer, kind):
     frame = answer.to_frame(pandas=kind is pandas.DataFrame)
     assert isinstance(frame, kind) and list(frame["group"]) == NAMES
-    for name in ("statistic", "p_value", "adjusted_p_value", "effect", "behavioural_effect"):
-        assert list(frame[name]) == [getattr(test, name) for test in answer.tests]
-    assert list(frame["verdict"]) == ["controlled", "no evidence", "no evidence"]
+    for name in ("statistic", "p_value", "adjusted_p_value", "coefficient_norm", "action_effect"):
+        assert list(frame[name]) == [getattr(test, name) for test in answer.groups]
+    assert list(frame["verdict"]) == ["used", "no evidence", "no evidence"]
 
 
 def test_without_pandas_one_sentence_says_so(answer, monkeypatch):
@@ -65,13 +65,20 @@ def cells(text):
 
 
 def test_latex_says_what_the_table_says():
-    simple = identify(X, FORCE, features=["speed", "b & c", "d_1"])
+    simple = identify(X, FORCE, features=["speed", "b & c", "d_1"], policy="gaussian")
     found = cells(simple.to_latex())
     table = simple.table()
     assert found[0] == list(table.columns)
     for row, shown in zip(table.rows, found[1:], strict=True):
         assert [re.sub(r"e-0", "e-", cell) for cell in row] == shown
-    assert simple.to_latex().splitlines()[0] == r"\begin{tabular}{lrrrrrr}"
+    assert simple.to_latex().splitlines()[0] == r"\begin{tabular}{lrrrrrrr}"
+
+
+def test_a_label_of_latex_is_a_key():
+    answer = policyspace.identify(np.arange(40.0)[:, None] % 7, np.arange(40.0) % 5)
+    text = answer.to_latex(label="tab:a_b}\\input{/etc/passwd}%\n#")
+    assert r"\label{tab:a_b--input-/etc/passwd----}" in text
+    assert "\\input" not in text
 
 
 def test_nothing_in_a_name_is_a_command(answer):
@@ -103,7 +110,7 @@ def test_plot_draws_where_it_is_told(answer):
     left, right = figure.subplots(1, 2)
     assert answer.plot(ax=right) is right
     assert not left.patches and len(right.patches) == 3
-    evidence = [-np.log10(test.adjusted_p_value) for test in answer.tests[::-1]]
+    evidence = [-np.log10(test.adjusted_p_value) for test in answer.groups[::-1]]
     assert [bar.get_width() for bar in right.patches] == pytest.approx(evidence, abs=1e-12)
     own = answer.plot()
     assert own.figure.number in pyplot.get_fignums() and own.get_title(loc="left").startswith("The agent uses")
@@ -127,7 +134,7 @@ def test_the_call_makes_it_again(tmp_path):
 
 
 def test_every_kind_of_answer_is_text_and_json_of_the_same_words():
-    from policyspace.by_subject import identify_by
+    from policyspace import identify_by
     from policyspace.theory import assess
 
     table = polars.DataFrame({"x": X[:, 0], "y": X[:, 1], "force": FORCE, "who": np.repeat(["a", "b"], 100)})

@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from inspect import signature
+from inspect import get_annotations, signature
+from typing import get_args
 
 import numpy as np
 import pandas
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from policyspace import InputError, identify
+from policyspace import InputError, identify, identify_by
 from policyspace.sklearn import PolicySelector
 
 RNG = np.random.default_rng(5)
@@ -41,13 +42,21 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 def test_it_has_all_settings_of_identify():
-    of_rows = {"data", "actions", "features", "episodes", "weights", "subjects"}
-    of_rows |= {"formula", "lags", "offset", "backend"}  # other columns than those of X, and files
+    of_rows = {"features", "episodes", "weights", "subjects"}
+    of_rows |= {
+        "formula",
+        "lags",
+        "lags_of_inputs",
+        "assigned",
+        "offset",
+        "backend",
+    }  # other columns than those of X, and files
     own = set(PolicySelector().get_params())
-    assert own == set(signature(identify).parameters) - of_rows | {"keep_undecided"}
+    (options,) = get_args(get_annotations(identify_by)["options"])  # every word of `identify`
+    assert own - {"dependence"} | {"clusters"} == set(options.__annotations__) - of_rows | {"keep_undecided"}
     assert {"groups", "weights", "subjects"} <= set(signature(PolicySelector.fit).parameters)
     defaults = {name: p.default for name, p in signature(identify).parameters.items() if name in own}
-    assert PolicySelector().get_params() == defaults | {"keep_undecided": False}
+    assert PolicySelector().get_params().items() >= defaults.items()
 
 
 @pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
@@ -57,10 +66,10 @@ def test_the_answer_is_that_of_identify(rule, actions, test):
     selector = PolicySelector(rule=rule, test=test, significance=0.1).fit(X, actions, groups=EPISODES)
     answer = identify(X, actions, episodes=EPISODES, rule=rule, test=test, significance=0.1)
     assert selector.identification_.to_dict() == answer.to_dict()
-    kept = [name in answer.core for name in ("x0", "x1", "x2", "x3")]
+    kept = [name in answer.selected for name in ("x0", "x1", "x2", "x3")]
     assert selector.get_support().tolist() == kept
-    assert selector.pvalues_.tolist() == [test.adjusted_p_value for test in answer.tests]
-    assert selector.scores_.tolist() == [test.statistic for test in answer.tests]
+    assert selector.pvalues_.tolist() == [test.adjusted_p_value for test in answer.groups]
+    assert selector.scores_.tolist() == [test.statistic for test in answer.groups]
     assert np.array_equal(selector.transform(X), X[:, kept])
     assert np.array_equal(selector.inverse_transform(X[:, kept]), np.where(kept, X, 0.0))
 
@@ -69,7 +78,7 @@ def test_names_and_frames():
     frame = pandas.DataFrame(X, columns=NAMES)
     selector = PolicySelector().fit(frame, FORCE)
     assert selector.get_feature_names_out().tolist() == ["speed", "wind"]
-    assert selector.identification_.core == ["speed", "wind"]
+    assert selector.identification_.selected == ("speed", "wind")
     shown = selector.set_output(transform="pandas").transform(frame)
     assert isinstance(shown, pandas.DataFrame) and list(shown.columns) == ["speed", "wind"]
     shown = PolicySelector().set_output(transform="polars").fit_transform(polars.DataFrame(X, NAMES), FORCE)
@@ -107,7 +116,7 @@ def test_categories_are_one_column():
     frame = polars.DataFrame(table, ["x0", "x1"]).with_columns(a=force, e=EPISODES)
     answer = identify(frame, "a", features=["x0", "x1"], episodes="e", categorical=["x1"])
     assert selector.get_support().tolist() == [False, True]
-    assert selector.pvalues_.tolist() == [test.adjusted_p_value for test in answer.tests]
+    assert selector.pvalues_.tolist() == [test.adjusted_p_value for test in answer.groups]
 
 
 def test_missing_rows_are_dropped_where_that_is_said():
@@ -145,8 +154,10 @@ def test_episodes_are_routed_through_cross_validation():
         assert cross_val_score(pipe, X, MOVE, **folds).min() > 0.5
         fitted = cross_validate(pipe, X, MOVE, return_estimator=True, **folds)["estimator"]
     answers = [one[0].identification_ for one in fitted]
-    assert [answer.num_episodes for answer in answers] == [20, 20, 20], "whole episodes, of the training rows alone"
-    assert [answer.num_pairs for answer in answers] == [200, 200, 200]
+    assert [answer.data.num_episodes for answer in answers] == [20, 20, 20], (
+        "whole episodes, of the training rows alone"
+    )
+    assert [answer.data.num_rows for answer in answers] == [200, 200, 200]
 
 
 def test_settings_are_searched():

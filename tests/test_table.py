@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from policyspace.printable import obeyed, printable, safe_json
-from policyspace.table import Table
+from policyspace.display import TextTable
+from policyspace.errors import has_control_characters, printable, safe_json
 
 CELLS = [("speed", "0.041", "controlled"), ("left [brake]", "12.5", "no <b>evidence</b> & more"), ("right", "", "x")]
-TABLE = Table(("group", "p", "verdict"), CELLS)
+TABLE = TextTable(("group", "p", "verdict"), CELLS)
 
 
 class Cells(HTMLParser):
@@ -61,7 +61,7 @@ def test_html_takes_attributes_and_words_of_others():
 
 
 def test_markdown_is_read_back_as_separated_values():
-    table = Table(("a", "b"), [("1", "x|y"), ("2", "")])
+    table = TextTable(("a", "b"), [("1", "x|y"), ("2", "")])
     lines = table.markdown().splitlines()
     assert lines[1] == "| --- | --- |"
     text = "\n".join([lines[0], *lines[2:]]).replace("\\|", "/")
@@ -94,13 +94,13 @@ def test_a_terminal_shows_names_in_brackets_and_numbers_on_the_right():
 
 
 def test_long_cells_are_broken_only_where_that_is_allowed():
-    long = Table(("a",), [("word " * 30,)])
+    long = TextTable(("a",), [("word " * 30,)])
     assert len(on_a_screen(long.rich(broken=True), 40).splitlines()) > 3
     assert len(on_a_screen(long.rich(), 40).splitlines()) == 2
 
 
 def test_controls_in_cells_are_written_out_in_every_writing():
-    table = Table(("a\x1b", "b"), [("x\x9b\u202ey", "<b>[link](javascript:x)|\n")])
+    table = TextTable(("a\x1b", "b"), [("x\x9b\u202ey", "<b>[link](javascript:x)|\n")])
     screen = Console(file=io.StringIO(), width=200)
     screen.print(table.rich())
     for text in (table.text(), table.markdown(), table.html(), screen.file.getvalue()):
@@ -119,4 +119,4 @@ def test_json_stays_the_same_json():
     value = {"a\x1b\x9b\u202e\U000e0001\ud800λ": "line\nbreak\x7f"}
     text = safe_json(json.dumps(value, ensure_ascii=False, indent=1))
     assert json.loads(text) == value
-    assert all(not obeyed(c) or c == "\n" for c in text)
+    assert all(not has_control_characters(c) or c == "\n" for c in text)

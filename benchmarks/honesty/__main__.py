@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.page import page
 from benchmarks.honesty.runs import COLUMNS, Records, Run, Task, run
-from policyspace.inference.choice import TESTS
+from policyspace.inference.test_choice import TESTS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -4,16 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.honesty.scenario import (
-    Array,
-    Scenario,
-    at_random,
-    drifting,
-    equal_episodes,
-    inputs,
-    network,
-    smooth,
-)
+from benchmarks.honesty.scenario import Array, Scenario, at_random, drifting, equal_episodes, inputs, network, smooth
 
 
 def _linear_choice(seed: int, num_rows: int, weights: Array, words: str, episodes: Array | None) -> Scenario:

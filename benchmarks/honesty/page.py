@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
+from policyspace_paper.estimates import Rate
 
 from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.runs import SIGNIFICANCE, Run
-from policyspace.report.estimates import Rate
 
 HEAD = (
     "| agent | test | runs | false in spite of a promise (95 %) | any false | used inputs found | promise stated "

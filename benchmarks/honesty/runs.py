@@ -13,7 +13,7 @@ import policyspace
 from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.peer import NoAnswer, found_by_statsmodels
 from benchmarks.honesty.scenario import Scenario
-from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.sample import Sample
 from policyspace.errors import InputError
 
 SIGNIFICANCE = 0.05
@@ -55,7 +55,11 @@ class Run:
 
 def run(task: Task) -> Run:
     """Simulate and ask; no answer at all counts as nothing found and nothing promised."""
-    scenario = SCENARIOS[task.cell](task.seed)
+    return asked_of(SCENARIOS[task.cell](task.seed), task)
+
+
+def asked_of(scenario: Scenario, task: Task) -> Run:
+    """Ask a log; whose scenario it is, the task says."""
     start = time.process_time()
     refused = ""
     with threadpool_limits(1):
@@ -70,13 +74,13 @@ def _asked(scenario: Scenario, column: str) -> tuple[list[str], bool]:
     """The inputs found, and whether a promise comes with them; statsmodels promises whenever it has p-values."""
     if column == PEER:
         return found_by_statsmodels(scenario, SIGNIFICANCE), True
-    data = Demonstrations.from_arrays(scenario.features, scenario.actions, scenario.names, episodes=scenario.episodes)
+    data = Sample.from_arrays(scenario.features, scenario.actions, scenario.names, episodes=scenario.episodes)
     answer = policyspace.identify(
         replace(data, subjects=scenario.subjects),
         test=column,  # type: ignore[arg-type]
         significance=SIGNIFICANCE,
     )
-    return answer.core, answer.promise is not None
+    return list(answer.selected), answer.guarantee is not None
 
 
 class Records:

@@ -8,87 +8,130 @@ The names below stand in the order of the data. Importing the package loads noth
 """
 
 import sys
+import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from policyspace.answer import GroupTest as GroupTest
+    from policyspace.answer import GroupResult as GroupResult
     from policyspace.answer import Identification as Identification
-    from policyspace.by_subject import identify_by as identify_by
-    from policyspace.configuration import configure as configure
-    from policyspace.data.alternatives import LongTable as LongTable
-    from policyspace.data.demonstrations import Demonstrations as Demonstrations
-    from policyspace.data.readers import read as read
-    from policyspace.data.readers import write as write
+    from policyspace.asking.answer import AskedAnswer as AskedAnswer
+    from policyspace.asking.comparison import Comparison as Comparison
+    from policyspace.asking.comparison import compare as compare
+    from policyspace.asking.readings import RandomisedReadings as RandomisedReadings
+    from policyspace.asking.ways import ask as ask
+    from policyspace.cloning import Clone as Clone
+    from policyspace.cloning import clone as clone
+    from policyspace.cloning import load_clone as load_clone
+    from policyspace.data.columns import LongFormat as LongFormat
+    from policyspace.data.files import read as read
+    from policyspace.data.files import write as write
+    from policyspace.data.sample import Sample as Sample
     from policyspace.environments.gymnasium_world import GymnasiumWorld as GymnasiumWorld
     from policyspace.environments.watching import watch as watch
     from policyspace.errors import InputError as InputError
-    from policyspace.fits import Fit as Fit
-    from policyspace.fits import fit as fit
-    from policyspace.fits import likelihood_of as likelihood_of
+    from policyspace.families.base import PolicySpace as PolicySpace
+    from policyspace.families.choice import ChoiceLinear as ChoiceLinear
+    from policyspace.families.custom import CustomPolicy as CustomPolicy
+    from policyspace.families.gaussian import GaussianLinear as GaussianLinear
+    from policyspace.families.likelihood import Fit as Fit
+    from policyspace.families.negative_binomial import NegativeBinomialLinear as NegativeBinomialLinear
+    from policyspace.families.network import GaussianNetwork as GaussianNetwork
+    from policyspace.families.network import SoftmaxNetwork as SoftmaxNetwork
+    from policyspace.families.ordered import OrderedLinear as OrderedLinear
+    from policyspace.families.poisson import PoissonLinear as PoissonLinear
+    from policyspace.families.registry import PolicySpec as PolicySpec
+    from policyspace.families.registry import fit as fit
+    from policyspace.families.registry import likelihood_of as likelihood_of
+    from policyspace.families.softmax import SoftmaxLinear as SoftmaxLinear
     from policyspace.identification import combinatorial as combinatorial
     from policyspace.identification import identify as identify
+    from policyspace.identification import identify_by as identify_by
     from policyspace.identification import simplified as simplified
-    from policyspace.inference.glr import Test as Test
-    from policyspace.inference.glr import likelihood_ratio as likelihood_ratio
+    from policyspace.inference.base import TestResult as TestResult
+    from policyspace.inference.base import likelihood_ratio as likelihood_ratio
+    from policyspace.inference.coefficients import profile_intervals as profile_intervals
+    from policyspace.inference.saved_answers import read_answer as read_answer
     from policyspace.planning import plan as plan
-    from policyspace.planning import profile_intervals as profile_intervals
-    from policyspace.policies import BoltzmannLinear as BoltzmannLinear
-    from policyspace.policies import GaussianLinear as GaussianLinear
-    from policyspace.policies import PolicySpace as PolicySpace
-    from policyspace.policies.choice_linear import ChoiceLinear as ChoiceLinear
-    from policyspace.policies.custom import CustomPolicy as CustomPolicy
-    from policyspace.policies.network import BoltzmannNetwork as BoltzmannNetwork
-    from policyspace.policies.network import GaussianNetwork as GaussianNetwork
-    from policyspace.policies.spec import PolicySpec as PolicySpec
-    from policyspace.study import Study as Study
+    from policyspace.recommending import Recommendation as Recommendation
+    from policyspace.recommending import recommend as recommend
+    from policyspace.rewards import RecoveredReward as RecoveredReward
+    from policyspace.rewards import reward as reward
+    from policyspace.study.loop import configure as configure
+    from policyspace.study.study import Study as Study
     from policyspace.worlds import make_world as make_world
     from policyspace.worlds.agents import learn as learn
+    from policyspace.worlds.base import Trajectories as Trajectories
     from policyspace.worlds.confmdp import ConfMDP as ConfMDP
     from policyspace.worlds.confmdp import rollout as rollout
-    from policyspace.worlds.trajectories import Trajectories as Trajectories
 
 _HOME = {
-    "Demonstrations": "data.demonstrations",
-    "LongTable": "data.alternatives",
-    "read": "data.readers",
-    "write": "data.readers",
-    "PolicySpace": "policies",
-    "PolicySpec": "policies.spec",
-    "GaussianLinear": "policies",
-    "BoltzmannLinear": "policies",
-    "ChoiceLinear": "policies.choice_linear",
-    "GaussianNetwork": "policies.network",
-    "BoltzmannNetwork": "policies.network",
-    "CustomPolicy": "policies.custom",
-    "Fit": "fits",
-    "fit": "fits",
-    "likelihood_of": "fits",
-    "Test": "inference.glr",
-    "likelihood_ratio": "inference.glr",
+    "Sample": "data.sample",
+    "LongFormat": "data.columns",
+    "read": "data.files",
+    "write": "data.files",
+    "PolicySpace": "families.base",
+    "PolicySpec": "families.registry",
+    "GaussianLinear": "families.gaussian",
+    "SoftmaxLinear": "families.softmax",
+    "NegativeBinomialLinear": "families.negative_binomial",
+    "OrderedLinear": "families.ordered",
+    "PoissonLinear": "families.poisson",
+    "ChoiceLinear": "families.choice",
+    "GaussianNetwork": "families.network",
+    "SoftmaxNetwork": "families.network",
+    "CustomPolicy": "families.custom",
+    "Fit": "families.likelihood",
+    "fit": "families.registry",
+    "likelihood_of": "families.registry",
+    "TestResult": "inference.base",
+    "likelihood_ratio": "inference.base",
     "simplified": "identification",
     "combinatorial": "identification",
     "identify": "identification",
-    "identify_by": "by_subject",
+    "identify_by": "identification",
     "Identification": "answer",
-    "GroupTest": "answer",
+    "read_answer": "inference.saved_answers",
+    "GroupResult": "answer",
     "plan": "planning",
-    "profile_intervals": "planning",
+    "clone": "cloning",
+    "load_clone": "cloning",
+    "Clone": "cloning",
+    "recommend": "recommending",
+    "Recommendation": "recommending",
+    "reward": "rewards",
+    "RecoveredReward": "rewards",
+    "profile_intervals": "inference.coefficients",
     "ConfMDP": "worlds.confmdp",
     "GymnasiumWorld": "environments.gymnasium_world",
-    "Trajectories": "worlds.trajectories",
+    "Trajectories": "worlds.base",
     "rollout": "worlds.confmdp",
     "make_world": "worlds",
     "learn": "worlds.agents",
     "watch": "environments.watching",
-    "configure": "configuration",
-    "Study": "study",
+    "ask": "asking.ways",
+    "AskedAnswer": "asking.answer",
+    "RandomisedReadings": "asking.readings",
+    "compare": "asking.comparison",
+    "Comparison": "asking.comparison",
+    "configure": "study.loop",
+    "Study": "study.study",
     "InputError": "errors",
 }
 
-_MODULES = ("configuration", "planning", "policies", "sklearn", "theory", "worlds")
+_OLD = {
+    "Demonstrations": "Sample",
+    "LongTable": "LongFormat",
+    "BoltzmannLinear": "SoftmaxLinear",
+    "BoltzmannNetwork": "SoftmaxNetwork",
+    "Test": "TestResult",
+}
+"""Names of earlier versions: they still work, with a warning, until the next release."""
+
+_MODULES = ("asking", "families", "planning", "study", "sklearn", "theory", "worlds")
 
 __all__ = [*_HOME]
 
@@ -96,6 +139,9 @@ __all__ = [*_HOME]
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"policyspace.{name}")
+    if name in _OLD:
+        warnings.warn(f"policyspace.{name} is now policyspace.{_OLD[name]}.", DeprecationWarning, stacklevel=2)
+        return __getattr__(_OLD[name])
     if name not in _HOME:
         raise AttributeError(f"module 'policyspace' has no attribute '{name}'")
     value = getattr(import_module(f"policyspace.{_HOME[name]}"), name)
@@ -107,5 +153,5 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_HOME, *_MODULES])
 
 
-if "gymnasium" in sys.modules:  # the ids of our worlds are for those who use it; nobody else waits for the import
+if "gymnasium" in sys.modules and find_spec("jax"):  # the ids of our worlds are for those who have what they need
     import_module("policyspace.worlds")

@@ -1,92 +1,530 @@
-"""The answer: what the agent controls, every number behind it, and the words for it."""
+"""The answer of an identification: a verdict for each group, every number behind it, and what is guaranteed."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum, auto
+from string import Formatter
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final, overload
 
-from policyspace.errors import InputError
-from policyspace.fits.base import Fit
-from policyspace.shown import Answer, listed_names, plain_data
-from policyspace.table import Table
+from policyspace.display import Answer, Renamed, TextTable, listed_names, plain_data
+from policyspace.errors import InputError, nearest
+from policyspace.runtime import object_at
 
 if TYPE_CHECKING:
     import pandas
     import polars
     from matplotlib.axes import Axes
 
-    from policyspace.inference.coefficients import Coefficients
+    from policyspace.inference.coefficients import CoefficientTable
 
-COLUMNS = ("group", "λ", "df", "p", "adjusted p", "verdict", "effect")
+# -- Why: every reason that an answer names, its sentence in one table, and the values that fill it in.
 
 
+class Reason(StrEnum):
+    """Why a test was chosen, a verdict withheld, a guarantee missing or a warning given; and what a guarantee assumes.
+
+    The value is the code that files and JSON hold; the sentence is `MESSAGES[reason]`.
+
+    Examples
+    --------
+    >>> Reason("few_rows")
+    <Reason.FEW_ROWS: 'few_rows'>
+    """
+
+    STATED = auto()
+    """What a file of an earlier version says."""
+    # why this test
+    AS_REQUESTED = auto()
+    SPACE_STATED = auto()
+    NO_SPACE_STATED = auto()
+    ABOUT_GROUPS = auto()
+    TOO_FEW_ROWS = auto()
+    NO_MODEL = auto()
+    NOT_IDENTIFIABLE = auto()
+    READINGS_DRAWN = auto()
+    READINGS_ASSIGNED = auto()
+    RANDOM_EFFECTS = auto()
+    SUBJECTS = auto()
+    CLUSTERED = auto()
+    SAMPLING_WEIGHTS = auto()
+    SEPARATION = auto()
+    SEPARATION_OUT_OF_CORE = auto()
+    FEW_ROWS = auto()
+    # why no guarantee
+    ASSUMPTION_VIOLATED = auto()
+    NO_CHANCE = auto()
+    MEMORY = auto()
+    RESTARTS_DIFFER = auto()
+    OTHER_TESTS = auto()
+    # what a reader must know
+    SPACE_VIOLATED = auto()
+    SEPARATED_FIT = auto()
+    NOT_CONVERGED = auto()
+    CORRECTION_UNUSED = auto()
+    # what a guarantee assumes
+    POLICY_FAMILY = auto()
+    POLICY_MEAN = auto()
+    LOGGED_CAUSES = auto()
+    LARGE_SAMPLE = auto()
+    SHORT_MEMORY = auto()
+    INDEPENDENT_ROWS = auto()
+    INDEPENDENT_SCORES = auto()
+    INDEPENDENT_CLUSTERS = auto()
+    RANDOM_WEIGHTS = auto()
+    FLEXIBLE_REGRESSIONS = auto()
+    ASKED_WITHOUT_TRACE = auto()
+    DELIVERED_READINGS = auto()
+    DRAWN_AS_STATED = auto()
+    FIXED_NUMBER = auto()
+
+
+MESSAGES: Mapping[Reason, str] = {
+    Reason.STATED: "{message}",
+    Reason.AS_REQUESTED: "as requested",
+    Reason.SPACE_STATED: "the policy space was stated, and this is its test",
+    Reason.NO_SPACE_STATED: "no policy space was stated, and this test needs none",
+    Reason.ABOUT_GROUPS: "no test without a policy model is about these groups",
+    Reason.TOO_FEW_ROWS: "{message}, so that a linear policy is assumed",
+    Reason.NO_MODEL: "no policy model is assumed",
+    Reason.NOT_IDENTIFIABLE: "the parameters are not identifiable, so that λ has no χ² distribution; "
+    "the test 'lean' tests inputs without a policy model, 'bootstrap' finds smaller effects but takes longer",
+    Reason.READINGS_DRAWN: "readings were drawn at random, and the draws are recorded",
+    Reason.READINGS_ASSIGNED: "the experimenter drew what was shown, in a way that is known",
+    Reason.RANDOM_EFFECTS: "subjects may differ in their weights, and this test says what subjects like these do on "
+    "average",
+    Reason.SUBJECTS: "rows of one subject belong together, and this test takes subjects as clusters",
+    Reason.CLUSTERED: "rows of one subject belong together, and this test has a covariance by cluster",
+    Reason.SAMPLING_WEIGHTS: "rows have sampling weights, and this test has a covariance by cluster",
+    Reason.SEPARATION: "the actions are predicted perfectly, so that no finite parameter is most likely (separation)",
+    Reason.SEPARATION_OUT_OF_CORE: "no finite parameter is most likely (separation), and Firth's test needs all rows in "
+    "memory",
+    Reason.FEW_ROWS: "{rows:g} rows are few for {parameters} parameters",
+    Reason.ASSUMPTION_VIOLATED: "{message}",
+    Reason.NO_CHANCE: "{message}; if its policy is linear, say so (policy='boltzmann', --policy boltzmann)",
+    Reason.MEMORY: "the agent has a memory, so that what looks like use of an input may be use of what it remembers; test "
+    "inputs together with their past (lags_of_inputs=4, --lags-of-inputs 4)",
+    Reason.RESTARTS_DIFFER: "with other random starts λ moves by up to {noise:.1f}, and its critical value is "
+    "{critical:.1f}: use the test 'universal' or 'bootstrap'",
+    Reason.OTHER_TESTS: "use the test 'lean' (test='lean', --test lean)",
+    Reason.SPACE_VIOLATED: "the data contradict the stated policy space, on which the guarantee rests: {message}",
+    Reason.SEPARATED_FIT: "the actions are predicted perfectly, so that no finite parameter is most likely (separation); "
+    "diverging: {diverging}; {remedy}",
+    Reason.NOT_CONVERGED: "the full fit did not converge: its numbers may be wrong.",
+    Reason.CORRECTION_UNUSED: "the correction '{correction}' was not used: it is for the simplified rule, and the "
+    "combinatorial rule has its own.",
+    Reason.POLICY_FAMILY: "a {family} policy",
+    Reason.POLICY_MEAN: "a {family} mean of the actions",
+    Reason.LOGGED_CAUSES: "that every cause of the action that is related to these inputs is logged",
+    Reason.LARGE_SAMPLE: "a large sample",
+    Reason.SHORT_MEMORY: "a memory of at most {rows} rows",
+    Reason.INDEPENDENT_ROWS: "conditionally independent rows",
+    Reason.INDEPENDENT_SCORES: "independent score contributions of the rows",
+    Reason.INDEPENDENT_CLUSTERS: "independent {clusters}",
+    Reason.RANDOM_WEIGHTS: "a {family} policy with random weights of each subject",
+    Reason.FLEXIBLE_REGRESSIONS: "sufficiently flexible regressions",
+    Reason.ASKED_WITHOUT_TRACE: "being asked leaves no trace in the agent",
+    Reason.DELIVERED_READINGS: "the agent gets only the readings that were delivered",
+    Reason.DRAWN_AS_STATED: "the columns were drawn as was said, and rows are in the order of time",
+    Reason.FIXED_NUMBER: "the number of rows did not depend on them",
+}
+"""The only place of these sentences."""
+
+
+@final
 @dataclass(frozen=True)
-class Assumption:
-    """Something that a promise rests on, and whether the data contradict it."""
+class Note:
+    """A reason and what fills in its sentence; files and JSON hold the code, the values and the text."""
 
-    name: str
-    held: bool | None  # None: it could not be checked
-    measure: float | None  # the number behind it, mostly a p-value
-    words: str
+    reason: Reason
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reason: Reason, source: object) -> Self:
+        """The note whose values are the attributes of an object that its sentence names."""
+        names = [name for _, name, _, _ in Formatter().parse(MESSAGES[reason]) if name]
+        return cls(reason, {name: getattr(source, name) for name in names})
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return MESSAGES[self.reason].format(**self.values)
+
+    def __str__(self) -> str:
+        return self.text
 
 
+# -- What is guaranteed, and how strong the evidence behind it is.
+
+
+class Grade(StrEnum):
+    """How strong the evidence of an answer is, strongest first.
+
+    Examples
+    --------
+    >>> Grade("model-free") is Grade.MODEL_FREE
+    True
+    """
+
+    SHOWN = "shown"
+    """A witness that anyone can check: the agent was seen to react."""
+    EXACT = "exact"
+    """A randomisation of our own: no assumption about the agent."""
+    MODEL_FREE = "model-free"
+    """From a log, asymptotically, under named assumptions, without a model of the policy."""
+    MODEL_BASED = "model-based"
+    """From a log, if the policy is of the given family."""
+    SUGGESTED = "suggested"
+    """Nothing is guaranteed."""
+
+
+CORRECTIONS_IN_WORDS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini–Hochberg"}
+
+
+@final
 @dataclass(frozen=True)
-class GroupTest:
-    """What the data say about one group; `adjusted_p_value` is already compared with the family-wise significance."""
+class Guarantee:
+    """What an answer guarantees, and on what that rests.
 
+    Examples
+    --------
+    >>> conditions = (Note(Reason.POLICY_FAMILY, {"family": "softmax-linear"}), Note(Reason.INDEPENDENT_ROWS))
+    >>> print(Guarantee("fwer", 0.05, "likelihood-ratio test", "holm", conditions, True, Grade.MODEL_BASED).text)
+    P(any false 'used') ≤ 5 % (likelihood-ratio test, Holm), assuming a softmax-linear policy and conditionally \
+independent rows. Model checks: passed.
+    """
+
+    quantity: Literal["fwer", "fdr"]
+    """Family-wise error rate: the chance of any false positive. False discovery rate: their expected share."""
+    level: float
+    """What the quantity is at most."""
+    test: str
+    """The name of the test, as in a sentence."""
+    correction: str
+    """For the number of groups tested; empty where none is needed."""
+    conditions: tuple[Note, ...]
+    """What it assumes; none, if it holds for any agent and any data."""
+    checked: bool | None
+    """Whether the data were checked against the conditions, and passed; None where no model is checked."""
+    grade: Grade
+    verdict: str = "used"
+    """The verdict of which false ones are rare."""
+    sample: str = ""
+    """The part of the data that the test looked at, if not all."""
+    violated: tuple[str, ...] = ()
+    """What the data contradict of a policy space that was stated."""
+
+    @property
+    def text(self) -> str:
+        """The guarantee in one sentence, and whether it was checked."""
+        error = f"P(any false '{self.verdict}')"
+        if self.quantity == "fdr":
+            error = f"E[share of false '{self.verdict}']"
+        names = [self.test, CORRECTIONS_IN_WORDS.get(self.correction, self.correction), self.sample]
+        by = ", ".join(name for name in names if name)
+        words = [condition.text for condition in self.conditions]
+        assuming = f", assuming {listed_names(words)}" if words else ""
+        checks = "" if self.checked is None else f" Checks: {'passed' if self.checked else 'not all made'}."
+        if self.violated:
+            checks = f" Checks: the data contradict {listed_names(self.violated)} (see the warnings)."
+        if self.grade is Grade.MODEL_BASED:
+            checks = checks.replace("Checks", "Model checks")
+        return f"{error} ≤ {100 * self.level:.4g} % ({by}){assuming}.{checks}"
+
+
+# -- The parts of an identification.
+
+GroupVerdict = Literal["used", "controlled", "undecided", "no evidence"]
+"""Features are used, parameters are controlled."""
+
+Status = Literal["held", "violated", "unchecked"]
+
+Covariance = Literal["estimate"] | tuple[tuple[float, ...], ...]
+
+
+@final
+@dataclass(frozen=True)
+class GroupResult(Renamed):
+    """The test of one group, its verdict, and how large its influence is.
+
+    Parameters
+    ----------
+    group : str
+        Its name.
+    verdict : {"used", "controlled", "undecided", "no evidence"}
+        Features are used, parameters are controlled.
+    statistic, degrees_of_freedom, p_value
+        λ, or what the test has in its place.
+    adjusted_p_value : float
+        For the number of groups: it is compared with the significance itself.
+    rejected : bool
+        Whether the hypothesis "not used" is.
+    coefficient_norm : float
+        ‖θ̂_g‖, the size of the estimated weights; infinite under separation.
+    minimum_detectable_effect : float
+        The smallest ‖θ_g‖ that is found with power 0.8.
+    evidence : float
+        E, where the test is an e-value: its mean is at most 1 under the hypothesis.
+    action_effect : float
+        How far the action moves when what the other features predict replaces the group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import policyspace
+    >>> states = np.random.default_rng(0).normal(size=(300, 2))
+    >>> actions = states[:, 0] + np.random.default_rng(1).normal(size=300)
+    >>> first = policyspace.identify(states, actions, features=["speed", "noise"]).groups[0]
+    >>> first.group, first.verdict, round(first.coefficient_norm, 1)
+    ('speed', 'used', 0.9)
+    """
+
+    renamed: ClassVar = {
+        "effect": "coefficient_norm",
+        "detectable_effect": "minimum_detectable_effect",
+        "behavioural_effect": "action_effect",
+    }
     group: str
+    verdict: GroupVerdict
     statistic: float
     degrees_of_freedom: int
     p_value: float
     adjusted_p_value: float
-    rejected: bool  # the hypothesis "not controlled"
-    verdict: str  # "controlled", "undecided" or "no evidence"
-    effect: float  # ‖θ̂_g‖, the size of the estimated weights; infinite under separation
-    detectable_effect: float  # the smallest ‖θ_g‖ that would have been found with power 0.8
-    evidence: float = float("nan")  # E, where the test is an e-value
-    behavioural_effect: float = float("nan")  # change of the action when the others' guess replaces the group
+    rejected: bool
+    coefficient_norm: float = math.nan
+    minimum_detectable_effect: float = math.nan
+    evidence: float = math.nan
+    action_effect: float = math.nan
 
 
+@final
 @dataclass(frozen=True)
-class Identification(Answer):
-    """The supports that explain the agent, by name, and all that led to them."""
+class TestUsed:
+    """The test that decided, and why it was chosen."""
 
-    ruled: ClassVar[bool] = True
-    rule: str
-    supports: list[list[str]]
-    core: list[str]
-    undecided: list[str]
-    tests: list[GroupTest]
-    fit: Fit
-    num_pairs: int
-    num_parameters: int
+    __test__ = False  # not a test of this project, whatever pytest thinks of the name
+
+    name: str
+    reason: Note
+    note: str
+    """What a reader must know of its p-values."""
+    statistic: str
+    """What the number in the table is."""
+    null_distribution: str
+    seed: int = 0
+    assumes: tuple[str, ...] = ()
+    """The assumptions that it needs, by name."""
+    on_sample: bool = False
+    """Whether it looked at a sample of the rows only."""
+
+
+@final
+@dataclass(frozen=True)
+class PolicyRecord:
+    """The policy space in which the agent was identified."""
+
+    family: str
+    """The name of its class."""
+    groups: tuple[str, ...]
+    """What was tested."""
+    assumed_groups: tuple[str, ...] = ()
+    """What was taken as used, and not tested."""
+    tested: Literal["features", "parameters"] = "features"
+    """What the groups are groups of."""
+    covariance: Covariance | None = None
+    intercept: bool | None = None
+    hidden: tuple[int, ...] = ()
+    fixed: tuple[float, ...] = ()
+    """The values of all parameters where their groups are not used; empty: 0."""
+    offset: tuple[str, ...] = ()
+    """Columns that are added with weight 1."""
+
+
+@final
+@dataclass(frozen=True)
+class OutOfCore:
+    """How a log that does not fit in memory was read."""
+
+    passes: int
+    rows_total: int
+    rows_sampled: int
+
+
+@final
+@dataclass(frozen=True)
+class DataSummary:
+    """The rows that were looked at, and what was made of their columns."""
+
+    num_rows: int
     num_episodes: int | None
-    identifiable: bool
-    smallest_eigenvalue: float
-    separated: bool
+    features: tuple[str, ...]
+    actions: tuple[str, ...]
+    action_type: str
+    """Discrete, continuous or count."""
+    lagged_actions: tuple[str, ...] = ()
+    """The groups of features that are earlier actions."""
+    formula: str | None = None
+    weight_type: str | None = None
+    excluded_columns: tuple[str, ...] = ()
+    """Columns of the table that were not taken as features."""
+    has_memory: bool = False
+    """Whether the agent is known to remember earlier inputs, of which not enough are features."""
+    can_be_asked: str = ""
+    """How to ask the agent that was watched, if so."""
+    out_of_core: OutOfCore | None = None
+
+
+@final
+@dataclass(frozen=True)
+class FitSummary:
+    """The most likely policy of the space; without a model of the policy it has no parameters."""
+
+    log_likelihood: float
+    num_parameters: int
+    parameters: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """θ̂ by row of the weights; infinite where no finite value is most likely."""
+    identifiable: bool = True
+    smallest_eigenvalue: float = 0.0
+    """Of the Fisher information of a row."""
+    separated: bool = False
+    converged: bool = True
+
+
+@final
+@dataclass(frozen=True)
+class AssumptionCheck:
+    """One assumption, and whether the data contradict it."""
+
+    name: str
+    status: Status
+    p_value: float | None
+    message: str
+
+    @classmethod
+    def of(cls, name: str, held: bool | None, message: str, p_value: float | None = None) -> Self:
+        """From whether it held; None: it could not be checked."""
+        status: Status = "unchecked" if held is None else "held" if held else "violated"
+        return cls(name, status, p_value, message)
+
+
+@final
+@dataclass(frozen=True)
+class ClusterSummary:
+    """What was taken as independent of each other."""
+
+    kind: str
+    """Rows, blocks, episodes or subjects."""
+    count: int | None = None
+    block_length: int | None = None
+
+
+# -- The answer of an identification.
+
+
+@final
+@dataclass(frozen=True)
+class Identification(Renamed, Answer):
+    """Which groups an agent uses, and all that led to the verdicts.
+
+    Parameters
+    ----------
+    selected, undecided : tuple of str
+        The groups in every support that explains the data, and those in some.
+    supports : tuple of tuple of str
+        The minimal sets of groups that explain the data.
+    groups : tuple of GroupResult
+        The test of each group.
+    test : TestUsed
+        The test that decided, and why.
+    policy : PolicyRecord
+        The policy space in which the agent was identified.
+    data : DataSummary
+        The rows, and what was made of their columns.
+    fit : FitSummary
+        The most likely policy.
+    guarantee : Guarantee, optional
+        What is guaranteed, under which conditions; None if nothing is.
+    no_guarantee : tuple of Note
+        Why not.
+    assumptions : tuple of AssumptionCheck
+        What the test and the policy space assume, and whether the data contradict it.
+    clusters : ClusterSummary
+        What was taken as independent of each other.
+    rule : {"simplified", "combinatorial"}
+        One test a group, or all supports.
+    significance, correction
+        The accepted probability of any false "used", and how it is divided among the groups.
+    exhaustive : bool
+        Whether all supports were searched.
+    warnings : tuple of str
+        What must be read with the answer.
+    ground_truth : tuple of str, optional
+        The groups that are really used, where that is known.
+    version, made_by : str
+        Of policyspace; the call or the command that makes the answer again.
+    coefficient_maker : callable, optional
+        Makes the table of coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import policyspace
+    >>> states = np.random.default_rng(0).normal(size=(300, 2))
+    >>> actions = states[:, 0] + np.random.default_rng(1).normal(size=300)
+    >>> answer = policyspace.identify(states, actions, features=["speed", "noise"])
+    >>> answer.selected, answer.groups[1].verdict, answer.grade
+    (('speed',), 'no evidence', <Grade.MODEL_FREE: 'model-free'>)
+    """
+
+    page: ClassVar[str] = "policyspace.report.pages:answer_page"
+    ruled: ClassVar[bool] = True
+    renamed: ClassVar = {
+        "core": "selected",
+        "tests": "groups",
+        "promise": "guarantee",
+        "truth": "ground_truth",
+        "test_reason": "test.reason",
+        "dependence": "clusters.kind",
+        "left_out": "data.excluded_columns",
+        "num_pairs": "data.num_rows",
+        "num_rows": "data.num_rows",
+        "num_episodes": "data.num_episodes",
+        "num_parameters": "fit.num_parameters",
+        "parameters": "fit.parameters",
+        "identifiable": "fit.identifiable",
+        "smallest_eigenvalue": "fit.smallest_eigenvalue",
+        "separated": "fit.separated",
+        "log_likelihood": "fit.log_likelihood",
+    }
+    selected: tuple[str, ...]
+    undecided: tuple[str, ...]
+    supports: tuple[tuple[str, ...], ...]
+    groups: tuple[GroupResult, ...]
+    test: TestUsed
+    policy: PolicyRecord
+    data: DataSummary
+    fit: FitSummary
+    guarantee: Guarantee | None
+    no_guarantee: tuple[Note, ...]
+    assumptions: tuple[AssumptionCheck, ...]
+    clusters: ClusterSummary
+    rule: str
+    significance: float
+    correction: str
     exhaustive: bool
-    warnings: list[str]
-    settings: dict[str, Any]
-    parameters: dict[str, list[float]] = field(default_factory=dict)  # θ̂ by row of the weights
-    truth: list[str] | None = None
-    promise: str | None = None  # what is promised and under which assumptions; None where nothing is
-    assumptions: list[Assumption] = field(default_factory=list)
-    dependence: str = "rows"  # what was taken as independent: rows, blocks, episodes or subjects
-    left_out: list[str] = field(default_factory=list)  # columns of the file that were not taken as features
-    made_by: str = ""  # the call or the command that makes it again
-    coefficient_maker: "Callable[..., Coefficients] | None" = field(default=None, repr=False, compare=False)
+    warnings: tuple[str, ...] = ()
+    ground_truth: tuple[str, ...] | None = None
+    version: str = ""
+    made_by: str = field(default="", compare=False)
+    coefficient_maker: "Callable[..., CoefficientTable] | None" = field(default=None, repr=False, compare=False)
 
     @property
-    def test(self) -> str:
-        """The test that decided."""
-        return str(self.settings["test"])
+    def grade(self) -> Grade:
+        """How strong the evidence is."""
+        return Grade.SUGGESTED if self.guarantee is None else self.guarantee.grade
 
     @property
-    def test_reason(self) -> str:
-        """Why that test."""
-        return str(self.settings["test_reason"])
-
-    @property
-    def support(self) -> list[str]:
+    def support(self) -> tuple[str, ...]:
         """The one support, where it is unique."""
         if len(self.supports) != 1:
             found = "; ".join("{" + ", ".join(support) + "}" for support in self.supports[:5])
@@ -94,13 +532,20 @@ class Identification(Answer):
         return self.supports[0]
 
     @property
-    def log_likelihood(self) -> float:
-        """log L(θ̂) of the full fit, a sum over pairs."""
-        return self.fit.log_likelihood
+    def withheld(self) -> bool:
+        """Whether no verdict is given, because fits differ between random starts."""
+        return any(note.reason is Reason.RESTARTS_DIFFER for note in self.no_guarantee)
+
+    def group(self, name: str) -> GroupResult:
+        """The result of one group."""
+        found = {group.group: group for group in self.groups}
+        if name not in found:
+            raise InputError(f"there is no tested group '{name}': {nearest(name, found)}")
+        return found[name]
 
     def coefficients(
         self, interval: Literal["wald", "profile"] = "wald", errors: Literal["auto", "model", "clustered"] = "auto"
-    ) -> "Coefficients":
+    ) -> "CoefficientTable":
         """Every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.
 
         Standard errors are those of the model, or by cluster: by default where subjects or sampling weights were named.
@@ -109,114 +554,114 @@ class Identification(Answer):
             raise InputError("this answer has no coefficients: they are for linear policies, identified from data.")
         return self.coefficient_maker(interval=interval, errors=errors)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """What may be sent to another process: all but the data behind the coefficients."""
         return vars(self) | {"coefficient_maker": None}
 
     @property
     def sentence(self) -> str:
         """The answer in one plain sentence."""
-        if self.settings.get("withheld"):
-            return "No verdict: these fits are not reproducible enough for the χ² law."
-        rest = [t.group for t in self.tests if t.verdict == "no evidence"]
-        declared = [name for name in self.core if name in self.settings.get("always", ())]
-        found = [name for name in self.core if name not in declared]
-        verb, none = ("uses", "used") if self.settings.get("about_features") else ("controls", "controlled")
-        habit = [name for name in found if name in self.settings.get("habit", ())]
-        parts = [f"The agent {verb} {listed_names(found)}" if found else f"No group is shown to be {none}"]
-        if self.settings.get("habit"):
-            beyond = [name for name in found if name not in habit]
+        if self.withheld:
+            return "No verdict: the fits are not reproducible enough for the χ² distribution."
+        rest = [one.group for one in self.groups if one.verdict == "no evidence"]
+        assumed = [name for name in self.selected if name in self.policy.assumed_groups]
+        found = [name for name in self.selected if name not in assumed]
+        verb, none = ("uses", "used") if self.policy.tested == "features" else ("controls", "controlled")
+        agent = "The log suggests that the agent" if self.grade is Grade.SUGGESTED else "The agent"
+        parts = [f"{agent} {verb} {listed_names(found)}" if found else f"No group is shown to be {none}"]
+        if past := self.data.lagged_actions:
+            states = [name for name in found if name not in past]
+            own = [name for name in found if name in past]
             parts = [
-                f"Beyond its habit the agent {verb} {listed_names(beyond)}"
-                if beyond
-                else f"Nothing but habit is shown to be {none}"
+                f"Beyond its own past actions {agent[0].lower()}{agent[1:]} {verb} {listed_names(states)}"
+                if states
+                else f"Nothing but its own past actions is shown to be {none}"
             ]
-            parts += [f"of its own past it {verb} {listed_names(habit)}"] if habit else []
-        if declared:
-            parts[0] += f", beside {listed_names(declared)} as declared"
+            parts += [f"of its past actions it {verb} {listed_names(own)}"] if own else []
+        if found and self.data.has_memory and self.grade is Grade.SUGGESTED:
+            parts[0] += ", or what it remembers"
+        if assumed:
+            parts[0] += f", beside {listed_names(assumed)} (assumed)"
         if self.undecided and self.exhaustive:
-            too = "needed too" if self.core else "needed"
+            too = "needed too" if self.selected else "needed"
             parts.append(f"at least one of {listed_names(self.undecided)} is {too}, but the data do not say which")
         elif self.undecided:
-            parts.append(f"not settled: {listed_names(self.undecided)}")
+            parts.append(f"undecided: {listed_names(self.undecided)}")
         if rest:
             parts.append(f"no evidence for {listed_names(rest)}")
         return "; ".join(parts) + "."
 
-    def columns(self) -> tuple[str, ...]:
-        """The names of the table's columns; the second is λ, or what the test shows instead."""
-        return tuple(self.settings.get("statistic", name) if name == "λ" else name for name in COLUMNS)
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table as text, one tuple a group, in the order of COLUMNS."""
-        return [
+    def table(self) -> TextTable:
+        """One row a group: its test, its verdict, the size of its weights, and its effect on the actions."""
+        lean, changes = self.test.name == "lean", any(not math.isnan(one.action_effect) for one in self.groups)
+        columns = ["group", self.test.statistic, "df", "p", "adjusted p", "verdict"]
+        columns += ([] if lean else ["‖θ‖"]) + (["effect on actions"] if lean or changes else [])
+        rows = [
             (
-                t.group,
-                f"{t.statistic:.2f}",
-                str(t.degrees_of_freedom),
-                _probability(t.p_value),
-                _probability(t.adjusted_p_value),
-                self.verdict_in_words(t) + self._mark(t),
-                _change(t, self.settings["discrete"]) if self.test == "lean" else _effect(t),
+                one.group,
+                f"{one.statistic:.2f}",
+                str(one.degrees_of_freedom),
+                _probability(one.p_value),
+                _probability(one.adjusted_p_value),
+                one.verdict + self._mark(one),
+                *([] if lean else [_norm(one)]),
+                *([self.effect_in_words(one)] if lean or changes else []),
             )
-            for t in self.tests
+            for one in self.groups
         ]
+        return TextTable(columns, rows)
 
-    def verdict_in_words(self, test: GroupTest) -> str:
-        """Features are used, parameters are controlled."""
-        return "used" if test.verdict == "controlled" and self.settings.get("about_features") else test.verdict
+    def effect_in_words(self, one: GroupResult, digits: int = 0) -> str:
+        """How far the actions move without a group: a share of the decisions, or in standard deviations."""
+        if math.isnan(one.action_effect):
+            return "not determined"
+        if self.data.action_type == "discrete":
+            return f"{100 * one.action_effect:.{digits}f} %"
+        return f"{one.action_effect:.{digits + 2}f} sd"
 
-    def table(self) -> Table:
-        """The rows under their columns."""
-        return Table(self.columns(), self.rows())
-
-    def _mark(self, test: GroupTest) -> str:
-        """Where the truth is known, whether the verdict is right."""
-        if self.truth is None:
+    def _mark(self, one: GroupResult) -> str:
+        """Where the ground truth is known, whether the verdict is right."""
+        if self.ground_truth is None:
             return ""
-        return " ✓" if (test.group in self.truth) == (test.verdict == "controlled") else " ✗"
+        return " ✓" if (one.group in self.ground_truth) == (one.group in self.selected) else " ✗"
 
     def notes(self) -> list[str]:
-        """What must be read with the table: the promise, the supports, the truth, the warnings."""
-        parameters = f", {self.num_parameters} parameters" if self.num_parameters else ""
-        lines = [f"{self.num_pairs} pairs{parameters}, {self.rule} rule.", self._test_in_words()]
-        lines.append(f"Promise: {self.promise}" if self.promise else f"No promise is made: {self._why_no_promise()}")
-        if known := self.settings.get("offset"):
-            named = [f"{column} of {action}" for action, column in known.items()] if isinstance(known, dict) else known
-            lines.append(f"Offset, added with weight 1 and not tested: {', '.join(named)}.")
-        lines += [self.settings["reading"]] if "reading" in self.settings else []
+        """What must be read with the table: the guarantee, the supports, the ground truth, the warnings."""
+        parameters = f", {self.fit.num_parameters} parameters" if self.fit.num_parameters else ""
+        lines = [f"{self.data.num_rows} rows{parameters}, {self.rule} rule."]
+        chosen = self.test.reason.reason is not Reason.AS_REQUESTED
+        lines.append(f"Test: {self.test.note}." + (f" Chosen automatically: {self.test.reason}." if chosen else ""))
+        if self.guarantee is not None:
+            lines.append(f"Guarantee: {self.guarantee.text}")
+        else:
+            lines.append(f"No guarantee: {self.why_no_guarantee}.")
+        lines.append(f"Grade of the evidence: {self.grade}.")
+        if self.data.can_be_asked:
+            lines.append(f"Ask the agent itself, which assumes less: {self.data.can_be_asked}")
+        if self.policy.offset:
+            lines.append(f"Offset, added with weight 1 and not tested: {', '.join(self.policy.offset)}.")
+        if (log := self.data.out_of_core) is not None:
+            looked = "the test and the model checks" if self.test.on_sample else "the model checks"
+            sample = f"a sample of {log.rows_sampled} of {log.rows_total} rows"
+            lines.append(f"Read in {log.passes} pass{'es' * (log.passes > 1)}; {looked} looked at {sample}.")
         if len(self.supports) > 1:
             shown = [f"{{{', '.join(support)}}}" for support in self.supports[:10]]
             more = f" and {len(self.supports) - 10} more" if len(self.supports) > 10 else ""
             lines.append(f"Minimal supports that explain the data: {' or '.join(shown)}{more}.")
-        if not self.exhaustive and not self.settings.get("withheld"):
-            lines.append(
-                "Not exhaustive: too many supports to try them all; one minimal support is shown, others may exist."
-            )
-        if self.left_out:
-            names = ", ".join(f"'{name}'" for name in self.left_out)
-            lines.append(f"Left out as bookkeeping, not tested: {names}. To include a column, name it with --features.")
-        if self.truth is not None:
-            right = sum(self._mark(t) == " ✓" for t in self.tests)
-            lines.append(f"The file knows the truth: {right} of {len(self.tests)} verdicts are right.")
+        if not self.exhaustive and not self.withheld:
+            lines.append("The search was not exhaustive: this support is minimal, others may exist.")
+        if self.data.excluded_columns:
+            names = ", ".join(f"'{name}'" for name in self.data.excluded_columns)
+            lines.append(f"Excluded columns (bookkeeping): {names}. To include a column, name it with --features.")
+        if self.ground_truth is not None:
+            right = sum(self._mark(one) == " ✓" for one in self.groups)
+            lines.append(f"Against the ground truth: {right} of {len(self.groups)} verdicts are right.")
         return lines + [f"Warning: {warning}" for warning in self.warnings]
 
-    def _test_in_words(self) -> str:
-        """Which test decided, what its column shows, and why it was chosen."""
-        settings = self.settings
-        words = f"Test: {settings['test_note']}"
-        return words + (
-            f". Chosen because {settings['test_reason']}." if settings["test_reason"] != "as asked for" else "."
-        )
-
     @property
-    def contradicted(self) -> str:
-        """What the data contradict of all that the test assumes, in words; empty if nothing."""
-        return "; ".join(a.words for a in self.assumptions if a.held is False and a.name in self.settings["assumes"])
-
-    def _why_no_promise(self) -> str:
-        advice = "" if self.test in ("lean", "robust") else " Use --test auto or --test lean."
-        return f"{self.contradicted or 'the fits are not reproducible enough'}.{advice}"
+    def why_no_guarantee(self) -> str:
+        """The reasons in words; empty where there is a guarantee."""
+        return "; ".join(map(str, self.no_guarantee))
 
     @overload
     def to_frame(self, pandas: Literal[False] = False) -> "polars.DataFrame": ...
@@ -225,8 +670,8 @@ class Identification(Answer):
     def to_frame(self, pandas: Literal[True]) -> "pandas.DataFrame": ...
 
     def to_frame(self, pandas: bool = False) -> "polars.DataFrame | pandas.DataFrame":
-        """One row a group with the fields of `GroupTest`, in polars or, if asked, in pandas."""
-        columns = {name: [getattr(test, name) for test in self.tests] for name in GroupTest.__dataclass_fields__}
+        """One row a group with the fields of `GroupResult`, in polars or, if asked, in pandas."""
+        columns = {one.name: [getattr(group, one.name) for group in self.groups] for one in fields(GroupResult)}
         if not pandas:
             from polars import DataFrame
 
@@ -241,60 +686,29 @@ class Identification(Answer):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the evidence for every group into the axes, or into those of a new figure of pyplot; return them."""
-        from policyspace.report.evidence_picture import evidence_axes  # as `report`: asked for by who holds the answer
-
-        return evidence_axes(self, ax)
+        axes: Axes = object_at("policyspace.report.figures:evidence_axes")(self, ax)
+        return axes
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data; numbers that JSON cannot hold (an infinite effect) become null."""
-        return {
-            "answer": self.sentence,
-            "rule": self.rule,
-            "supports": self.supports,
-            "core": self.core,
-            "undecided": self.undecided,
-            "tests": [plain_data(vars(test)) for test in self.tests],
-            "log_likelihood": plain_data(self.log_likelihood),
-            "num_pairs": self.num_pairs,
-            "num_episodes": self.num_episodes,
-            "num_parameters": self.num_parameters,
-            "identifiable": self.identifiable,
-            "smallest_eigenvalue": self.smallest_eigenvalue,
-            "separated": self.separated,
-            "exhaustive": self.exhaustive,
-            "converged": self.fit.converged,
-            "parameters": plain_data(self.parameters),
-            "truth": self.truth,
-            "warnings": self.warnings,
-            "test": self.test,
-            "test_reason": self.test_reason,
-            "promise": self.promise,
-            "assumptions": [vars(assumption) for assumption in self.assumptions],
-            "dependence": self.dependence,
-            "left_out": self.left_out,
-            "settings": self.settings,
-            "version": self.settings["version"],
-        }
+        """Everything as plain data, field by field; numbers that JSON cannot hold (an infinite norm) become null."""
+        return {"format": FORMAT, "answer": self.sentence, **plain_data(self)}
+
+
+FORMAT = 2
+"""Of the JSON of an identification; format 1 has no such entry."""
 
 
 def _probability(p: float) -> str:
     return f"{p:.4f}" if p >= 1e-4 else (f"{p:.1e}" if p > 0 else "< 1e-300")
 
 
-def _change(test: GroupTest, discrete: bool) -> str:
-    """How much the agent's action hangs on the group: in standard deviations, or the share of decisions that change."""
-    change = test.behavioural_effect
-    if change != change:
-        return "not determined"
-    return f"{100 * change:.0f} %" if discrete else f"{change:.2f} sd"
-
-
-def _effect(test: GroupTest) -> str:
-    if test.effect == float("inf"):
+def _norm(one: GroupResult) -> str:
+    """‖θ̂_g‖, and the least that would have been found where the group was not."""
+    if math.isinf(one.coefficient_norm):
         return "diverges"
-    size = f"{test.effect:.3g}"
-    if test.verdict == "controlled" or test.detectable_effect != test.detectable_effect:
+    size, least = f"{one.coefficient_norm:.3g}", one.minimum_detectable_effect
+    if one.verdict in ("used", "controlled") or math.isnan(least):
         return size
-    if test.detectable_effect == float("inf"):
+    if math.isinf(least):
         return "not determined"  # its weights may be traded for those of other groups
-    return f"{size} (shows from {test.detectable_effect:.2g})"
+    return f"{size} (MDE {least:.2g})"

@@ -9,16 +9,14 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.data.missing import Missing
-from policyspace.data.roles import free_name
+from policyspace.data.sample import Sample
+from policyspace.data.schema import free_name
+from policyspace.data.validation import Missing
 from policyspace.errors import InputError
-from policyspace.identification import bound, identify
-from policyspace.inference.choice import TestName
-from policyspace.inference.corrections import Correction
-from policyspace.inference.lean.dependence import Unitwise
-from policyspace.policies import PolicySpace
-from policyspace.policies.spec import Policy
+from policyspace.families.base import PolicySpace
+from policyspace.families.registry import Policy
+from policyspace.identification import bind, identify_in, request_of
+from policyspace.inference.base import ClusterKind, Correction, TestName, TestOptions
 
 try:
     from sklearn.base import BaseEstimator
@@ -37,8 +35,8 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
 
     The parameters are the settings of `policyspace.identify` and mean the same; rows are said in `fit`. Columns are called
     as in X, or x0, x1, … . The chance of keeping any column that the agent does not use is at most `significance`, under
-    the assumptions that `identification_.promise` names. `keep_undecided` keeps also the columns of which the combinatorial
-    rule says that some are needed, but not which.
+    the assumptions that `identification_.guarantee` names. `keep_undecided` keeps also the columns of which the
+    combinatorial rule says that some are needed, but not which.
 
     After `fit`, `identification_` is the whole answer; `scores_` and `pvalues_` are the statistic and the adjusted p-value
     of every column's group: a column is kept where its p-value is at most `significance`. Columns in `always` are kept
@@ -56,6 +54,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         fixed: Any = None,
         intercept: bool | None = None,
         reference: Any = None,
+        levels: Sequence[Any] | None = None,
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
         weights_are: Literal["counts", "sampling"] | None = None,
@@ -66,7 +65,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         firth: bool = False,
         test: TestName = "auto",
         seed: int = 0,
-        dependence: Unitwise = "auto",
+        dependence: ClusterKind = "auto",
         keep_undecided: bool = False,
     ) -> None:
         self.policy = policy
@@ -77,6 +76,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         self.fixed = fixed
         self.intercept = intercept
         self.reference = reference
+        self.levels = levels
         self.categorical = categorical
         self.missing = missing
         self.weights_are = weights_are
@@ -102,19 +102,32 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
             type_of_target(y, raise_unknown=True)  # anything but labels is refused in scikit-learn's words
         y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
         names = [str(name) for name in getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])]
+        options = TestOptions.of(
+            self.test, self.rule, self.significance, self.correction, self.dependence, self.seed, self.paper_rule,
+            self.firth,
+        )  # fmt: skip
         rows = {"episodes": groups, "weights": weights, "subjects": subjects}
-        about_policy = ("policy", "hidden", "covariance", "groups", "always", "fixed", "intercept", "reference")
+        about_policy = (
+            "policy",
+            "hidden",
+            "covariance",
+            "groups",
+            "always",
+            "fixed",
+            "intercept",
+            "reference",
+            "levels",
+        )
         said = {name: getattr(self, name) for name in about_policy}
         if weights is not None:
             said["weights_are"] = self.weights_are
         if self.categorical is None and self.missing == "error":
-            space, pairs = bound(X, y, features=names, **rows, **said)
+            request = request_of(X, y, features=names, **rows, **said)
         else:
-            space, pairs = bound(
-                **_in_one_table(X, y, names, rows), categorical=self.categorical, missing=self.missing, **said
-            )
-        about_test = ("rule", "significance", "correction", "paper_rule", "firth", "test", "seed", "dependence")
-        self.identification_ = identify(pairs, policy=space, **{name: getattr(self, name) for name in about_test})
+            in_table = _in_one_table(X, y, names, rows)
+            request = request_of(**in_table, categorical=self.categorical, missing=self.missing, **said)
+        space, pairs = bind(request)
+        self.identification_ = identify_in(space, pairs, options)
         self._read_answer(_columns_of_groups(space, pairs, names))
         return self
 
@@ -122,13 +135,10 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         """The numbers of the groups, for each of their columns [q]."""
         answer = self.identification_
         self.scores_, self.pvalues_ = np.full(self.n_features_in_, np.inf), np.zeros(self.n_features_in_)
-        for test in answer.tests:
-            self.scores_[columns[test.group]], self.pvalues_[columns[test.group]] = (
-                test.statistic,
-                test.adjusted_p_value,
-            )
+        for one in answer.groups:
+            self.scores_[columns[one.group]], self.pvalues_[columns[one.group]] = one.statistic, one.adjusted_p_value
         self._kept = np.zeros(self.n_features_in_, dtype=bool)
-        for name in answer.core + (answer.undecided if self.keep_undecided else []):
+        for name in answer.selected + (answer.undecided if self.keep_undecided else ()):
             self._kept[columns.get(name, [])] = True
 
     def _get_support_mask(self) -> np.ndarray:
@@ -143,7 +153,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         return tags
 
 
-def _in_one_table(X: np.ndarray, y: np.ndarray, names: Sequence[str], rows: Mapping[str, Any]) -> dict[str, Any]:
+def _in_one_table(X: np.ndarray, y: np.ndarray, names: Sequence[str], rows: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments of `identify` for one table with a column for everything, which missing values and categories need."""
     import polars
 
@@ -156,7 +166,7 @@ def _in_one_table(X: np.ndarray, y: np.ndarray, names: Sequence[str], rows: Mapp
     return {"data": frame, "actions": list(actions) if y.ndim == 2 else next(iter(actions)), "features": names, **said}
 
 
-def _columns_of_groups(space: PolicySpace, pairs: Demonstrations, names: Sequence[str]) -> dict[str, list[int]]:
+def _columns_of_groups(space: PolicySpace, pairs: Sample, names: Sequence[str]) -> dict[str, list[int]]:
     """The columns of X in every group: those of a category are one column."""
     inside = space.group_columns()
     if inside is None:

@@ -10,7 +10,7 @@ import numpy as np
 import polars
 import pytest
 
-from policyspace import Demonstrations, write
+from policyspace import Sample, write
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def test_a_folder_without_tables(run):
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".feather", ".arrow", ".npz"])
 def test_files_cut_anywhere(suffix, run):
     """A file of ours that lost its end is never taken for a shorter log."""
-    data = Demonstrations.from_arrays(np.column_stack([X, Y]), LABEL, ["x", "y"])
+    data = Sample.from_arrays(np.column_stack([X, Y]), LABEL, ["x", "y"])
     write(data, f"log{suffix}")
     whole = Path(f"log{suffix}").read_bytes()
     for share in (0.2, 0.5, 0.9, 0.99):
@@ -347,9 +347,10 @@ def test_unknown_command():
 
 def test_a_terminal_without_greek():
     settings = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = process("identify", "log.csv", *MOVE, env=os.environ | settings)
+    done = process("identify", "log.csv", *MOVE, "--policy", "boltzmann", env=os.environ | settings)
     assert done.returncode == 0, done.stderr
     assert "The agent uses x" in done.stdout
+    assert done.stdout.splitlines()[1].split()[:2] == ["group", "?"]  # λ
 
 
 def test_a_reader_that_leaves():

@@ -57,8 +57,8 @@ def test_the_answer_is_about_attributes(run, source):
 def test_json_tells_what_was_asked(run):
     code, printed = run("identify", *WIDE, "--specific", "idle", "--json", "-", "--rule", "combinatorial")
     answer = json.loads(printed.out)
-    assert code == 0 and answer["core"] == ["cost"] and answer["settings"]["policy"] == "ChoiceLinear"
-    assert answer["parameters"].keys() == {"intercept[bus]", "cost", "idle[bus]", "idle[car]"}
+    assert code == 0 and answer["selected"] == ["cost"] and answer["policy"]["family"] == "ChoiceLinear"
+    assert answer["fit"]["parameters"].keys() == {"intercept[bus]", "cost", "idle[bus]", "idle[car]"}
 
 
 def test_the_file_may_be_followed(run):
@@ -105,7 +105,7 @@ def test_an_attribute_may_be_an_offset(run, source):
 def test_an_offset_of_labels_is_a_column_or_one_for_an_action(run):
     columns = ("identify", "trips.csv", "--actions", "mode", "--features", "cost_car,cost_bus", "--json", "-")
     found = [json.loads(run(*columns, "--offset", said)[1].out) for said in ("idle_bus", "bus=idle_bus")]
-    assert found[0]["tests"] == found[1]["tests"] and found[0]["settings"]["offset"] == {"bus": "idle_bus"}
+    assert found[0]["groups"] == found[1]["groups"] and found[0]["policy"]["offset"] == ["idle_bus of bus"]
     code, printed = run(*columns, "--offset", "bus=idle_bus,idle_car")
     assert code == 2 and "--offset must be one column, or such as 'left=col1,right=col2'" in printed.err
     code, printed = run("identify", "trips.csv", "--actions", "mode", "--offset", "idle")

@@ -58,14 +58,14 @@ def saved(columns, name="table.csv"):
 
 def test_bookkeeping_is_left_out_and_said(run):
     made = answer(run("log.csv", "--actions", "force", "--json", "-"))
-    assert made["left_out"] == ["reward", "step"]
-    assert made["settings"]["features"][:3] == ["obs_x", "obs_y", "gear"]
+    assert made["data"]["excluded_columns"] == ["reward", "step"]
+    assert made["data"]["features"][:3] == ["obs_x", "obs_y", "gear"]
     assert "column 'run' looks like episodes: declare it with --episodes run." in made["warnings"]
     _, out, _ = run("log.csv", "--actions", "force")
-    assert "Left out as bookkeeping, not tested: 'reward', 'step'. To include a column, name it with --features." in out
+    assert "Excluded columns (bookkeeping): 'reward', 'step'. To include a column, name it with --features." in out
     assert "Warning: column 'run' looks like episodes" in out
     named = answer(run("log.csv", "--actions", "force", "--features", "obs_*,reward", "--json", "-"))
-    assert (named["left_out"], named["settings"]["features"]) == ([], ["obs_x", "obs_y", "reward"])
+    assert (named["data"]["excluded_columns"], named["data"]["features"]) == ([], ["obs_x", "obs_y", "reward"])
 
 
 def test_a_pattern_without_a_column_is_refused(run):
@@ -78,8 +78,8 @@ def test_categories_are_one_group(run):
     made = answer(
         run("log.csv", "--actions", "force", "--features", "obs_x,gear", "--categorical", "gear", "--json", "-")
     )
-    assert made["settings"]["features"] == ["obs_x", "gear=0", "gear=1"]
-    assert [test["group"] for test in made["tests"]] == ["obs_x", "gear"]
+    assert made["data"]["features"] == ["obs_x", "gear=0", "gear=1"]
+    assert [test["group"] for test in made["groups"]] == ["obs_x", "gear"]
 
 
 def test_missing_values_are_an_error_or_dropped(run):
@@ -87,7 +87,7 @@ def test_missing_values_are_an_error_or_dropped(run):
     arguments = (saved(holed), "--actions", "force", "--features", "obs_x,gear")
     refused(run(*arguments), "'gear'", "2 missing values", "row 3", "--missing drop")
     made = answer(run(*arguments, "--missing", "drop", "--json", "-"))
-    assert made["num_pairs"] == N - 2
+    assert made["data"]["num_rows"] == N - 2
     assert "rows dropped for missing values: 2 of 400 ('gear' misses 2)." in made["warnings"]
     refused(run(*arguments, "--missing", "keep"), "'keep'")
 
@@ -95,10 +95,10 @@ def test_missing_values_are_an_error_or_dropped(run):
 @pytest.mark.parametrize("option", ["--subjects", "--subject"])
 def test_subjects_are_what_the_lean_test_takes_as_independent(option, run):
     made = answer(run("log.csv", *FORCED, option, "who", "--test", "lean", "--json", "-"))
-    assert made["dependence"] == "subjects"
+    assert made["clusters"]["kind"] == "subjects"
     direct = identify(np.column_stack([X, Y]), FORCE, test="lean", subjects=np.array(LOG["who"]))
-    assert [test["p_value"] for test in made["tests"]] == [test.p_value for test in direct.tests]
-    assert "obs_x" in made["core"]
+    assert [test["p_value"] for test in made["groups"]] == [test.p_value for test in direct.groups]
+    assert "obs_x" in made["selected"]
 
 
 @pytest.mark.parametrize("name", ["plan", "theory"])
@@ -123,16 +123,16 @@ def test_the_other_commands_read_columns_alike(name, run):
 
 def test_dependence_is_passed_to_the_lean_test(run):
     words = ("--episodes", "run", "--test", "lean", "--json", "-")
-    found = {kind: answer(run("log.csv", *FORCED, *words, "--dependence", kind)) for kind in ("rows", "episodes")}
-    assert {kind: made["dependence"] for kind, made in found.items()} == {"rows": "rows", "episodes": "episodes"}
-    assert found["rows"]["tests"][0]["p_value"] < found["episodes"]["tests"][0]["p_value"]
+    found = {kind: answer(run("log.csv", *FORCED, *words, "--clusters", kind)) for kind in ("rows", "episodes")}
+    assert {kind: made["clusters"]["kind"] for kind, made in found.items()} == {"rows": "rows", "episodes": "episodes"}
+    assert found["rows"]["groups"][0]["p_value"] < found["episodes"]["groups"][0]["p_value"]
 
 
-def test_dependence_is_refused_where_it_means_nothing(run):
-    refused(run("log.csv", *FORCED, "--test", "wilks", "--dependence", "rows"), "'lean' alone", "'wilks'")
-    refused(run("log.csv", *FORCED, "--test", "lean", "--dependence", "episodes"), "--episodes", "--subjects")
-    refused(run("log.csv", *FORCED, "--test", "lean", "--dependence", "weeks"), "unknown dependence 'weeks'")
-    refused(run("log.csv", *FORCED, "--follow", "--dependence", "rows"), "--follow", "--dependence")
+def test_clusters_are_refused_where_it_means_nothing(run):
+    refused(run("log.csv", *FORCED, "--test", "wilks", "--clusters", "rows"), "'lean' alone", "'wilks'")
+    refused(run("log.csv", *FORCED, "--test", "lean", "--clusters", "episodes"), "--episodes", "--subjects")
+    refused(run("log.csv", *FORCED, "--test", "lean", "--clusters", "weeks"), "unknown clusters 'weeks'")
+    refused(run("log.csv", *FORCED, "--follow", "--clusters", "rows"), "--follow", "--clusters")
 
 
 # --- no policy model ----------------------------------------------------------------------------------------------
@@ -140,16 +140,16 @@ def test_dependence_is_refused_where_it_means_nothing(run):
 
 def test_any_policy_is_tested_without_a_model(run):
     made = answer(run("log.csv", *FORCED, "--policy", "any", "--json", "-"))
-    assert (made["test"], made["core"], made["num_parameters"]) == ("lean", ["obs_x"], 0)
-    assert made["log_likelihood"] is None
-    assert made["promise"]
+    assert (made["test"]["name"], made["selected"], made["fit"]["num_parameters"]) == ("lean", ["obs_x"], 0)
+    assert made["fit"]["log_likelihood"] is None
+    assert made["guarantee"]
     asked = answer(run("log.csv", *FORCED, "--policy", "any", "--test", "lean", "--json", "-"))
-    assert asked["tests"] == made["tests"]
+    assert asked["groups"] == made["groups"]
     of_gaussian = answer(run("log.csv", *FORCED, "--policy", "gaussian", "--test", "lean", "--json", "-"))
-    assert [t["p_value"] for t in of_gaussian["tests"]] == [
-        t["p_value"] for t in made["tests"]
+    assert [t["p_value"] for t in of_gaussian["groups"]] == [
+        t["p_value"] for t in made["groups"]
     ]  # no model, no difference
-    assert answer(run("log.csv", *FORCED, "--policy", "any", "--rule", "combinatorial", "--json", "-"))["core"] == [
+    assert answer(run("log.csv", *FORCED, "--policy", "any", "--rule", "combinatorial", "--json", "-"))["selected"] == [
         "obs_x"
     ]
 
@@ -157,23 +157,23 @@ def test_any_policy_is_tested_without_a_model(run):
 def test_the_lean_test_refuses_values_that_it_would_not_use(run):
     Path("groups.toml").write_text("[fixed]\nobs_x = 0.1\n")
     refused(run("log.csv", *FORCED, "--groups", "groups.toml", "--test", "lean"), "fixed values other than zero")
-    assert answer(run("log.csv", *FORCED, "--groups", "groups.toml", "--json", "-"))["test"] == "wilks"
+    assert answer(run("log.csv", *FORCED, "--groups", "groups.toml", "--json", "-"))["test"]["name"] == "wilks"
     refused(run("log.csv", *FORCED, "--groups", "groups.toml", "--policy", "any"), "fixed values belong to parameters")
 
 
 def test_any_policy_has_groups_blocks_and_what_is_always_used(run):
     words = ("--actions", "move", "--features", "obs_*,gear", "--categorical", "gear", "--policy", "any", "--json", "-")
     made = answer(run("log.csv", *words, "--always", "obs_y"))
-    assert [test["group"] for test in made["tests"]] == ["obs_x", "gear"]
+    assert [test["group"] for test in made["groups"]] == ["obs_x", "gear"]
     Path("groups.toml").write_text('[groups]\nsensors = ["obs_x", "obs_y"]\n')
     made = answer(run("log.csv", *words, "--groups", "groups.toml"))
-    assert [test["group"] for test in made["tests"]] == ["sensors", "gear"]
+    assert [test["group"] for test in made["groups"]] == ["sensors", "gear"]
 
 
 REFUSED = {
     "wilks": (("--test", "wilks"), "'any' is tested without a model, by the test 'lean', found 'wilks'"),
     "bootstrap": (("--test", "bootstrap"), "found 'bootstrap'"),
-    "firth": (("--firth",), "Firth"),
+    "firth": (("--firth",), "found 'firth'"),
     "parameters": (("--groups", "parameter"), "no parameters"),
     "hidden": (("--hidden", "8"), "belong to the policy 'network'"),
     "covariance": (("--covariance", "1"), "belongs to the Gaussian policies"),
@@ -192,7 +192,7 @@ def test_what_needs_a_model_is_refused(name, run):
 
 @pytest.mark.parametrize("name", ["plan", "theory"])
 def test_planning_needs_a_linear_policy(name, run):
-    refused(run("log.csv", *FORCED, "--policy", "any", name=name), "linear policies, found AnyPolicy")
+    refused(run("log.csv", *FORCED, "--policy", "any", name=name), "linear policies, found ModelFree")
 
 
 # --- the column of effects ----------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_planning_needs_a_linear_policy(name, run):
 @pytest.mark.parametrize(("action", "unit"), [("force", " sd"), ("move", " %")])
 def test_the_table_of_the_lean_test_shows_the_change_of_behaviour(action, unit, run):
     arguments = ("log.csv", "--actions", action, *SENSORS, "--test", "lean")
-    change = answer(run(*arguments, "--json", "-"))["tests"][0]["behavioural_effect"]
+    change = answer(run(*arguments, "--json", "-"))["groups"][0]["action_effect"]
     _, out, _ = run(*arguments)
     row = next(line for line in out.splitlines() if line.startswith("obs_x")).rstrip()
     assert row.endswith(f"  {change:.2f} sd" if unit == " sd" else f"  {100 * change:.0f} %")
@@ -215,7 +215,7 @@ def lean(file, *arguments, policy="any"):
 
 
 def verdicts(made):
-    return {test["group"]: test["verdict"] for test in made["tests"]}
+    return {test["group"]: test["verdict"] for test in made["groups"]}
 
 
 POLICIES = pytest.mark.parametrize("policy", ["any", "gaussian"])
@@ -225,21 +225,21 @@ POLICIES = pytest.mark.parametrize("policy", ["any", "gaussian"])
 def test_one_row_an_episode(policy, run):
     file = saved({"x": X, "y": Y, "force": FORCE, "trip": [f"trip {i}" for i in range(N)]})
     made = answer(run(*lean(file, "--episodes", "trip", "--json", "-", policy=policy)))
-    assert verdicts(made) == {"x": "controlled", "y": "no evidence"}
-    assert made["num_episodes"] == N
-    answer(run(*lean(file, "--episodes", "trip", "--dependence", "episodes", "--json", "-", policy=policy)))
+    assert verdicts(made) == {"x": "used", "y": "no evidence"}
+    assert made["data"]["num_episodes"] == N
+    answer(run(*lean(file, "--episodes", "trip", "--clusters", "episodes", "--json", "-", policy=policy)))
 
 
 @POLICIES
 def test_one_episode(policy, run):
     file = saved({"x": X, "y": Y, "force": FORCE, "trip": np.zeros(N, dtype=int)})
     made = answer(run(*lean(file, "--episodes", "trip", "--json", "-", policy=policy)))
-    assert verdicts(made) == {"x": "controlled", "y": "no evidence"}
-    forced = answer(run(*lean(file, "--episodes", "trip", "--dependence", "episodes", "--json", "-", policy=policy)))
-    assert forced["promise"] is None
+    assert verdicts(made) == {"x": "used", "y": "no evidence"}
+    forced = answer(run(*lean(file, "--episodes", "trip", "--clusters", "episodes", "--json", "-", policy=policy)))
+    assert forced["guarantee"] is None
     assert set(verdicts(forced).values()) == {"no evidence"}
-    _, out, _ = run(*lean(file, "--episodes", "trip", "--dependence", "episodes", policy=policy))
-    assert "No promise is made: there are fewer than" in out
+    _, out, _ = run(*lean(file, "--episodes", "trip", "--clusters", "episodes", policy=policy))
+    assert "No guarantee: there are fewer than" in out
 
 
 REDUNDANT = {
@@ -259,14 +259,14 @@ def test_inputs_that_say_nothing_new(name, policy, run):
     extra = next(iter(columns))
     assert verdicts(made)[extra] == "no evidence"
     assert warning in " ".join(made["warnings"])
-    for test in made["tests"]:
+    for test in made["groups"]:
         assert 0 <= test["p_value"] <= 1
     if name == "constant":
-        assert verdicts(made)["x"] == "controlled"
+        assert verdicts(made)["x"] == "used"
     if name == "duplicated":  # either does for the other
         assert verdicts(made)["x"] == "no evidence"
     together = answer(run(*lean(file, "--rule", "combinatorial", "--json", "-", policy=policy)))
-    assert set(together["core"]) <= {"x"}
+    assert set(together["selected"]) <= {"x"}
 
 
 def test_more_inputs_than_rows(run):

@@ -3,24 +3,21 @@
 import json
 
 import pytest
-import typer
 from PIL import Image
 from typer.testing import CliRunner
 
-from policyspace.cli.configure import configure
-from policyspace.errors import InputError
-from policyspace.report import rounds_film
-from policyspace.worlds import agents, make_world
+from policyspace import InputError, make_world
+from policyspace.cli import app
+from policyspace.study import page as rounds_film
+from policyspace.worlds import agents
 
-APP = typer.Typer(pretty_exceptions_enable=False)
-APP.command()(configure)
 SHORT = ["--learning-steps", "40", "--attempts", "1", "--design", "uniform"]
 QUICK = [*SHORT, "--episodes", "60"]
 FILES = ["rounds.gif", "rounds.json", "rounds.png", "rounds.svg"]
 
 
 def run(*arguments, code=0):
-    result = CliRunner().invoke(APP, [str(a) for a in arguments], catch_exceptions=code != 0)
+    result = CliRunner().invoke(app, ["configure", *map(str, arguments)], catch_exceptions=code != 0)
     assert result.exit_code == code, result.output
     return " ".join(result.output.split())
 
@@ -105,7 +102,7 @@ def test_bad_input_is_one_sentence(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError) as caught:
-        CliRunner().invoke(APP, arguments, catch_exceptions=False)
+        CliRunner().invoke(app, ["configure", *arguments], catch_exceptions=False)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 

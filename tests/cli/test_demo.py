@@ -9,7 +9,7 @@ import pytest
 
 from policyspace import read
 from policyspace.cli import main
-from policyspace.data.demo_log import TRUTH, load, make
+from policyspace.data.examples import TRUTH, load, make
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run(monkeypatch, capfd, tmp_path):
 def equal(one, other):
     for name in ("features", "actions", "episodes"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in ("names", "action_names", "blocks", "metadata"):
+    for name in ("names", "action_names", "blocks", "origin"):
         assert getattr(one, name) == getattr(other, name)
 
 
@@ -63,7 +63,7 @@ def test_the_truth_is_not_held_against_other_groups(run):
     run("demo")
     code, out, _ = run("identify", "policyspace-demo.csv", "--groups", "parameter", "--json", "-")
     assert code == 0
-    assert json.loads(out)["truth"] is None
+    assert json.loads(out)["ground_truth"] is None
 
 
 def test_a_folder_that_cannot_be_made(run, tmp_path):

@@ -72,7 +72,7 @@ def from_python(*arguments, **settings):
 
 def test_every_format_and_python_agree(answer):
     wanted = answer("log.csv", *ROLES)
-    assert wanted["core"] == ["speed", "left"]
+    assert wanted["selected"] == ["speed", "left"]
     FRAME.write_parquet("log.parquet")
     FRAME.write_ipc("log.feather")
     FRAME.write_csv("log.tsv", separator="\t")
@@ -91,8 +91,8 @@ def test_every_format_and_python_agree(answer):
 def test_several_continuous_actions_agree(answer):
     roles = ("--actions", "steer,gas", "--features", "speed,left,radio")
     wanted = answer("log.csv", *roles)
-    assert wanted["num_parameters"] == 8
-    assert wanted["settings"]["actions"] == ["steer", "gas"]
+    assert wanted["fit"]["num_parameters"] == 8
+    assert wanted["data"]["actions"] == ["steer", "gas"]
     FRAME.write_parquet("log.parquet")
     assert answer("log.parquet", *roles) == wanted
     made = from_python(FRAME, ["steer", "gas"], features=NUMBERS)
@@ -103,15 +103,15 @@ def test_several_continuous_actions_agree(answer):
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".npz"])
 def test_a_file_of_ours_needs_no_options(suffix, answer):
-    data = policyspace.Demonstrations.from_frame(
+    data = policyspace.Sample.from_frame(
         FRAME, "move", ["speed", "left", "radio", "road"], episodes="episode", weights="count", reference="coast"
     )
     policyspace.write(data, f"ours{suffix}")
     found = answer(f"ours{suffix}")
     assert found == from_python(data)
-    assert found["settings"]["actions"][-1] == "coast"
-    assert found["num_episodes"] == 12
-    assert [test["group"] for test in found["tests"]] == ["speed", "left", "radio", "road"]
+    assert found["data"]["actions"][-1] == "coast"
+    assert found["data"]["num_episodes"] == 12
+    assert [test["group"] for test in found["groups"]] == ["speed", "left", "radio", "road"]
 
 
 def test_the_same_input_gives_the_same_bytes(run):
@@ -126,23 +126,30 @@ def test_the_same_input_gives_the_same_bytes(run):
 def test_a_new_file_replaces_the_old_one(run, folder):
     Path("answer.json").write_text("old")
     run("log.csv", *ROLES, "--json", "answer.json")
-    assert json.loads(Path("answer.json").read_text())["core"] == ["speed", "left"]
+    assert json.loads(Path("answer.json").read_text())["selected"] == ["speed", "left"]
     assert sorted(path.name for path in folder.iterdir()) == ["answer.json", "log.csv"]
 
 
-def test_the_printed_answer(run):
-    lines = run("log.csv", *ROLES).splitlines()
-    result = policyspace.identify(FRAME, "move", features=NUMBERS)
+@pytest.mark.parametrize(
+    ("options", "policy", "heading"),
+    [
+        ((), None, "group 2·log E df p adjusted p verdict effect on actions"),
+        (("--policy", "boltzmann"), "boltzmann", "group λ df p adjusted p verdict ‖θ‖ effect on actions"),
+    ],
+)
+def test_the_printed_answer(options, policy, heading, run):
+    lines = run("log.csv", *ROLES, *options).splitlines()
+    result = policyspace.identify(FRAME, "move", features=NUMBERS, policy=policy)
     assert lines[0] == result.sentence == "The agent uses speed and left; no evidence for radio."
-    assert lines[1].split() == ["group", "λ", "df", "p", "adjusted", "p", "verdict", "effect"]
+    assert lines[1].split() == heading.split()
     assert [line.split()[0] for line in lines[2:5]] == NUMBERS
     assert lines[5:] == result.notes()
 
 
 def test_the_reference_changes_no_answer(answer):
     one, other = (answer("log.csv", *ROLES, "--reference", label) for label in ("brake", "go"))
-    assert one["settings"]["actions"] == ["coast", "go", "brake"]
-    for a, b in zip(one["tests"], other["tests"], strict=True):
+    assert one["data"]["actions"] == ["coast", "go", "brake"]
+    for a, b in zip(one["groups"], other["groups"], strict=True):
         assert a["statistic"] == pytest.approx(b["statistic"], rel=1e-6)
     assert one["supports"] == other["supports"]
 
@@ -151,20 +158,21 @@ def test_whole_numbers_are_labels_unless_said_otherwise(answer):
     codes = polars.Series("move", np.searchsorted(["brake", "coast", "go"], MOVE))
     FRAME.with_columns(codes).write_csv("codes.csv")
     by_code, by_name = answer("codes.csv", *ROLES), answer("log.csv", *ROLES)
-    assert by_code["settings"]["actions"] == ["0", "1", "2"]
-    assert [t["statistic"] for t in by_code["tests"]] == [t["statistic"] for t in by_name["tests"]]
+    assert by_code["data"]["actions"] == ["0", "1", "2"]
+    assert [t["statistic"] for t in by_code["groups"]] == [t["statistic"] for t in by_name["groups"]]
     as_number = answer("codes.csv", *ROLES, "--policy", "gaussian")
-    assert as_number["settings"]["policy"] == "GaussianLinear"
+    assert as_number["policy"]["family"] == "GaussianLinear"
     assert any("--policy boltzmann" in warning for warning in as_number["warnings"])
 
 
 def test_a_categorical_column_is_one_group(answer):
-    found = answer("log.csv", "--actions", "move", "--features", "speed,road")
-    assert [test["group"] for test in found["tests"]] == ["speed", "road"]
-    assert found["tests"][1]["degrees_of_freedom"] == 4  # two of three levels, two of three actions
+    found = answer("log.csv", "--actions", "move", "--features", "speed,road", "--policy", "boltzmann")
+    assert [test["group"] for test in found["groups"]] == ["speed", "road"]
+    assert found["groups"][1]["degrees_of_freedom"] == 4  # two of three levels, two of three actions
     by_hand = FRAME.select("speed", dry=ROAD == "dry", icy=ROAD == "icy").to_numpy().astype(float)
-    wanted = from_python(by_hand, MOVE, features=["speed", "dry", "icy"], groups={"road": ["dry", "icy"]})
-    assert [t["statistic"] for t in found["tests"]] == pytest.approx([t["statistic"] for t in wanted["tests"]])
+    roles = {"features": ["speed", "dry", "icy"], "groups": {"road": ["dry", "icy"]}}
+    wanted = from_python(by_hand, MOVE, policy="boltzmann", **roles)
+    assert [t["statistic"] for t in found["groups"]] == pytest.approx([t["statistic"] for t in wanted["groups"]])
 
 
 @pytest.mark.parametrize(
@@ -175,34 +183,34 @@ def test_a_weight_is_a_number_of_rows(roles, answer):
     repeated.write_csv("repeated.csv")
     roles = (*roles, "--test", "wilks")
     weighted, wanted = answer("log.csv", *roles, "--weights", "count"), answer("repeated.csv", *roles)
-    assert (weighted["num_pairs"], wanted["num_pairs"]) == (int(COUNT.sum()), int(COUNT.sum()))
-    assert wanted["promise"] is None  # copies of rows are no independent decisions, and that is seen
+    assert (weighted["data"]["num_rows"], wanted["data"]["num_rows"]) == (int(COUNT.sum()), int(COUNT.sum()))
+    assert wanted["guarantee"] is None  # copies of rows are no independent decisions, and that is seen
     for found in (weighted, wanted):
-        for name in ("num_pairs", "promise", "assumptions"):
+        for name in ("data", "guarantee", "no_guarantee", "assumptions", "clusters"):
             del found[name]
-        found["tests"] = [{k: v for k, v in t.items() if not k.endswith("_effect")} for t in found["tests"]]
+        found["groups"] = [{k: v for k, v in t.items() if not k.endswith("_effect")} for t in found["groups"]]
     same(weighted, wanted)
 
 
 def test_features_are_the_other_columns_by_default(answer):
     FRAME[["speed", "left", "move", "episode", "count"]].write_csv("few.csv")
     found = answer("few.csv", "--actions", "move", "--episodes", "episode", "--weights", "count")
-    assert found["settings"]["features"] == ["speed", "left"]
+    assert found["data"]["features"] == ["speed", "left"]
 
 
 def test_groups_of_single_parameters(answer, run):
     found = answer("log.csv", *ROLES, "--groups", "parameter")
-    assert [t["group"] for t in found["tests"]] == [f"{x}[{a}]" for x in NUMBERS for a in ("brake", "coast")]
-    assert {t["degrees_of_freedom"] for t in found["tests"]} == {1}
+    assert [t["group"] for t in found["groups"]] == [f"{x}[{a}]" for x in NUMBERS for a in ("brake", "coast")]
+    assert {t["degrees_of_freedom"] for t in found["groups"]} == {1}
     assert "speed[brake]" in run("log.csv", *ROLES, "--groups", "parameter")
 
 
 def test_groups_from_a_file(answer):
     Path("groups.toml").write_text('always = ["radio"]\n[groups]\ndriving = ["speed", "left"]\n[fixed]\nroad = 0.0\n')
     found = answer("log.csv", "--actions", "move", "--features", "speed,left,radio,road", "--groups", "groups.toml")
-    assert [t["group"] for t in found["tests"]] == ["driving", "road"]
-    assert found["settings"]["always"] == ["intercept", "radio"]
-    assert found["core"][:2] == ["driving", "radio"]
+    assert [t["group"] for t in found["groups"]] == ["driving", "road"]
+    assert found["policy"]["assumed_groups"] == ["intercept", "radio"]
+    assert found["selected"][:2] == ["driving", "radio"]
 
 
 def test_fixed_values_shift_the_hypothesis(answer):
@@ -212,48 +220,50 @@ def test_fixed_values_shift_the_hypothesis(answer):
     found = answer("log.csv", "--actions", "steer", *roles, "--groups", "groups.toml")
     FRAME.with_columns(steer=polars.col("steer") - 0.5 * polars.col("speed")).write_csv("moved.csv")
     wanted = answer("moved.csv", "--actions", "steer", *roles)
-    assert [t["statistic"] for t in found["tests"]] == pytest.approx([t["statistic"] for t in wanted["tests"]])
-    assert found["settings"]["fixed"] == [0.0, 0.5, 0.0, 0.0]
+    assert [t["statistic"] for t in found["groups"]] == pytest.approx([t["statistic"] for t in wanted["groups"]])
+    assert found["policy"]["fixed"] == [0.0, 0.5, 0.0, 0.0]
 
 
 def test_a_fixed_value_far_away_is_rejected_and_harms_no_other_test(answer):
     Path("groups.toml").write_text("[fixed]\nspeed = 500\n")
-    found, plain = answer("log.csv", *ROLES, "--groups", "groups.toml"), answer("log.csv", *ROLES)
-    assert found["tests"][0]["rejected"]
-    for one, other in zip(found["tests"][1:], plain["tests"][1:], strict=True):
+    roles = ("log.csv", *ROLES, "--policy", "boltzmann")
+    found, plain = answer(*roles, "--groups", "groups.toml"), answer(*roles)
+    assert found["groups"][0]["rejected"]
+    for one, other in zip(found["groups"][1:], plain["groups"][1:], strict=True):
         assert one["statistic"] == pytest.approx(other["statistic"], rel=1e-5)
 
 
 def test_always_is_not_tested(answer):
     found = answer("log.csv", *ROLES, "--always", "radio")
-    assert [t["group"] for t in found["tests"]] == ["speed", "left"]
-    assert found["core"] == ["speed", "left", "radio"]
+    assert [t["group"] for t in found["groups"]] == ["speed", "left"]
+    assert found["selected"] == ["speed", "left", "radio"]
 
 
 def test_corrections(answer):
-    p_values = np.array([t["p_value"] for t in answer("log.csv", *ROLES)["tests"]])
+    p_values = np.array([t["p_value"] for t in answer("log.csv", *ROLES)["groups"]])
     from statsmodels.stats.multitest import multipletests
 
     for correction, name in (("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")):
         found = answer("log.csv", *ROLES, "--correction", correction)
         wanted = multipletests(p_values, method=name)[1]
-        assert [t["adjusted_p_value"] for t in found["tests"]] == pytest.approx(wanted.tolist(), rel=1e-12)
+        assert [t["adjusted_p_value"] for t in found["groups"]] == pytest.approx(wanted.tolist(), rel=1e-12)
     paper = answer("log.csv", *ROLES, "--paper-rule")
-    assert paper["tests"] == answer("log.csv", *ROLES, "--correction", "bonferroni")["tests"]
+    assert paper["groups"] == answer("log.csv", *ROLES, "--correction", "bonferroni")["groups"]
 
 
 def test_the_paper_combinatorial_rule(answer):
-    found = answer("log.csv", *ROLES, "--rule", "combinatorial", "--paper-rule")
-    assert found["settings"]["correction"] == "Bonferroni over all supports"
-    plain = answer("log.csv", *ROLES, "--rule", "combinatorial")
+    roles = ("log.csv", *ROLES, "--policy", "boltzmann", "--rule", "combinatorial")
+    found = answer(*roles, "--paper-rule")
+    assert found["correction"] == "Bonferroni over all supports"
+    plain = answer(*roles)
     assert found["supports"] == plain["supports"] == [["speed", "left"]]
-    for strict, closed in zip(found["tests"], plain["tests"], strict=True):
+    for strict, closed in zip(found["groups"], plain["groups"], strict=True):
         assert strict["adjusted_p_value"] == pytest.approx(min(1.0, 8 * closed["adjusted_p_value"]), rel=1e-6)
 
 
 def test_significance(answer):
     strict = answer("log.csv", *ROLES, "--significance", "1e-30")
-    assert strict["core"] == []
+    assert strict["selected"] == []
     assert strict["answer"].startswith("No group is shown to be used")
 
 
@@ -264,46 +274,46 @@ def test_covariance_in_every_form(answer):
     np.save("c.npy", np.diag([2.0, 3.0]))
     Path("c.json").write_text("[[2, 0], [0, 3]]")
     wanted = answer("log.csv", *roles, "2,3")
-    assert wanted["settings"]["covariance"] == [[2.0, 0.0], [0.0, 3.0]]
+    assert wanted["policy"]["covariance"] == [[2.0, 0.0], [0.0, 3.0]]
     for form in ("c.csv", "c.txt", "c.npy", "c.json"):
         assert answer("log.csv", *roles, form) == wanted
-    assert answer("log.csv", *roles, "estimate")["settings"]["covariance"] == "estimate"
+    assert answer("log.csv", *roles, "estimate")["policy"]["covariance"] == "estimate"
 
 
 def test_firth_is_finite_where_the_agent_is_too_regular(answer):
     FRAME.with_columns(move=np.where(SPEED > 0, "go", "stop")).write_csv("regular.csv")
     plain = answer("regular.csv", *ROLES, "--test", "wilks")
     firth = answer("regular.csv", *ROLES, "--firth")
-    assert plain["separated"]
-    assert plain["tests"][0]["effect"] is None
-    assert plain["core"] == firth["core"] == ["speed"]
-    assert firth["tests"][0]["effect"] > 0
+    assert plain["fit"]["separated"]
+    assert plain["groups"][0]["coefficient_norm"] is None
+    assert plain["selected"] == firth["selected"] == ["speed"]
+    assert firth["groups"][0]["coefficient_norm"] > 0
 
 
 def test_no_intercept(answer):
     found = answer("log.csv", *ROLES, "--no-intercept")
-    assert (found["num_parameters"], found["settings"]["intercept"]) == (6, False)
+    assert (found["fit"]["num_parameters"], found["policy"]["intercept"]) == (6, False)
 
 
 def test_a_label_for_every_row_has_a_finite_ratio(answer):
     """60 labels played once each: the whole space explains them all, so λ = 2·60·log 60 for the only feature."""
     polars.DataFrame({"x": SPEED[:60], "move": np.arange(60)}).write_csv("once.csv")
-    found = answer("once.csv", "--actions", "move", "--test", "wilks")
-    assert found["separated"]
-    assert found["tests"][0]["statistic"] == pytest.approx(120 * np.log(60), rel=1e-6)
+    found = answer("once.csv", "--actions", "move", "--policy", "boltzmann", "--test", "wilks")
+    assert found["fit"]["separated"]
+    assert found["groups"][0]["statistic"] == pytest.approx(120 * np.log(60), rel=1e-6)
 
 
 def test_constant_and_duplicated_features_are_answered_with_a_warning(answer):
     FRAME.with_columns(flat=polars.lit(5.0)).write_csv("flat.csv")
     flat = answer("flat.csv", "--actions", "move", "--features", "speed,flat")
-    assert flat["core"] == ["speed"]
+    assert flat["selected"] == ["speed"]
     assert any("flat is constant" in warning for warning in flat["warnings"])
     FRAME.with_columns(again=polars.col("speed")).write_csv("twins.csv")
     twins = ("twins.csv", "--actions", "move", "--features", "speed,again")
     assert any("speed and again cannot be told apart" in warning for warning in answer(*twins)["warnings"])
     both = answer(*twins, "--rule", "combinatorial")
     assert both["supports"] == [["speed"], ["again"]]
-    assert (both["core"], both["undecided"], both["identifiable"]) == ([], ["speed", "again"], False)
+    assert (both["selected"], both["undecided"], both["fit"]["identifiable"]) == ([], ["speed", "again"], False)
 
 
 def test_names_with_commas_and_spaces(answer):
@@ -311,10 +321,10 @@ def test_names_with_commas_and_spaces(answer):
     text = text.replace('speed, "left', 'speed,"left')
     Path("spaced.csv").write_text(text)
     found = answer("spaced.csv", "--actions", "move", "--features", 'speed,"left, or so"')
-    assert [t["group"] for t in found["tests"]] == ["speed", "left, or so"]
+    assert [t["group"] for t in found["groups"]] == ["speed", "left, or so"]
 
 
 def test_json_and_plot_together(run, folder):
     out = run("log.csv", *ROLES, "--json", "-", "--plot", "answer.svg")
-    assert json.loads(out)["core"] == ["speed", "left"]
+    assert json.loads(out)["selected"] == ["speed", "left"]
     assert Path("answer.svg").is_file()

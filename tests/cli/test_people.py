@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from policyspace.cli import app
-from policyspace.data.mice_trials import trials
+from policyspace.data import trials
 
 MICE = ["--actions", "choice", "--features", "contrast,tone", "--episodes", "session"]
 
@@ -28,7 +28,7 @@ def run(*arguments):
 def test_by_mouse_with_a_picture_and_json(mice):
     run(*MICE, "--by", "mouse", "--lags", "1", "--plot", "mice.svg", "--json", "mice.json")
     found = json.loads((mice / "mice.json").read_text())
-    assert len(found["answers"]) == 12 and found["pooled"]["settings"]["habit"] == ["previous action"]
+    assert len(found["answers"]) == 12 and found["pooled"]["data"]["lagged_actions"] == ["previous action"]
     assert (mice / "mice.svg").read_text().count("<svg") == 1
     first = (mice / "mice.svg").read_bytes()
     run(*MICE, "--by", "mouse", "--lags", "1", "--plot", "mice.svg")
@@ -42,11 +42,11 @@ def test_coefficients_and_calibration(mice, interval):
     weights = json.loads((mice / "answer.json").read_text())["weights"]
     contrast = next(row for row in weights["coefficients"] if row["parameter"] == "contrast")
     assert contrast["lower"] < contrast["estimate"] < contrast["upper"]
-    assert sum(one["weight"] for one in weights["calibration"]) == weights["fit"]["num_pairs"]
+    assert sum(one["weight"] for one in weights["calibration"]) == weights["fit"]["num_rows"]
 
 
 def test_what_does_not_go_together(mice):
-    from policyspace.errors import InputError
+    from policyspace import InputError
 
     for options, words in [
         (["--by", "mouse", "--coefficients", "wald"], "found --by too"),

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from policyspace import plan
 from policyspace.cli import main
-from policyspace.planning import plan
 from policyspace.theory import assess
 
 

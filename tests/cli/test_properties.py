@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from policyspace.cli import main
 
 FIELDS = {
-    "supports", "core", "undecided", "tests", "log_likelihood", "num_pairs", "num_parameters", "identifiable", "separated",
-    "exhaustive", "warnings", "version", "settings",
+    "format", "selected", "undecided", "supports", "groups", "test", "policy", "data", "fit", "guarantee", "assumptions",
+    "clusters", "exhaustive", "warnings", "version",
 }  # fmt: skip
 TEST_FIELDS = {"group", "statistic", "degrees_of_freedom", "p_value", "adjusted_p_value", "rejected"}
 MANY = int(os.environ.get("POLICYSPACE_EXAMPLES", "80"))
@@ -65,17 +65,17 @@ def check(result):
 def check_answer(found):
     assert found.keys() >= FIELDS
     assert found["supports"]
-    for test in found["tests"]:
+    for test in found["groups"]:
         assert test.keys() >= TEST_FIELDS
-        assert test["statistic"] >= 0
+        assert test["statistic"] >= 0 or found["test"]["statistic"] == "2·log E"  # evidence against use is below zero
         assert 0 <= test["p_value"] <= test["adjusted_p_value"] * (1 + 1e-9) + 1e-300
         assert test["adjusted_p_value"] <= 1
         assert test["degrees_of_freedom"] >= 0
-        assert test["rejected"] == (test["group"] in found["core"])
+        assert test["rejected"] == (test["group"] in found["selected"])
     everywhere = set.intersection(*map(set, found["supports"]))
     if found["exhaustive"]:
-        assert set(found["core"]) == everywhere
-        assert set(found["core"]) | set(found["undecided"]) == set.union(*map(set, found["supports"]))
+        assert set(found["selected"]) == everywhere
+        assert set(found["selected"]) | set(found["undecided"]) == set.union(*map(set, found["supports"]))
 
 
 # -- tables of nonsense ------------------------------------------------------------------------------------------------
@@ -190,13 +190,15 @@ def log(kinds, action, n, seed):
 @example(kinds=["steps"], action="labels", n=3, seed=0, rule=(), more=("--firth",))
 @example(kinds=["rare", "copy", "zero"], action="regular", n=20, seed=0, rule=("--rule", "combinatorial"), more=())
 @example(kinds=["huge", "tiny"], action="extreme", n=60, seed=1, rule=(), more=("--covariance", "1e-90"))
+@example(kinds=["noise"], action="labels", n=3, seed=1, rule=(), more=("--weights", "w"))
 def test_hard_tables(kinds, action, n, seed, rule, more, folder):
     text, names = log(kinds, action, n, seed)
     path = folder / "hard.csv"
     path.write_text(text)
     found = check(run(path, "--actions", "action", "--features", ",".join(names), *rule, *more, "--json", "-"))
     if found is not None:
-        assert found["num_pairs"] == n
+        weights = [int(row.rsplit(",", 1)[1]) for row in text.splitlines()[1:]]
+        assert found["data"]["num_rows"] == (sum(weights) if "--weights" in more else n)
 
 
 @settings(LIMITS, max_examples=MANY // 8)

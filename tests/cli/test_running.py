@@ -12,15 +12,15 @@ import threading
 import pytest
 from rich.console import Console
 
-from policyspace.cli import running
-from policyspace.progress import counted, heard_by, say_progress
+from policyspace.cli import console as running
+from policyspace.runtime import counted, heard_by, say_progress
 
 ROWS = "\n".join(f"{i % 7},{(i * i) % 11},{(3 * i) % 5},{'ab'[(i * 3 + i // 5) % 2]}" for i in range(60))
 COMMANDS = {
     "identify": ["identify", "log.csv", "--actions", "move", "--test", "bootstrap"],
     "plan": ["plan", "log.csv", "--actions", "move"],
 }
-WITHOUT_PATIENCE = "import policyspace.cli.running as r; r.PATIENCE = 0.0; from policyspace.cli import main; main()"
+WITHOUT_PATIENCE = "import policyspace.cli.console as r; r.PATIENCE = 0.0; from policyspace.cli import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,7 @@ def test_whoever_listens_hears_every_step():
 
 
 def test_every_long_command_can_be_quiet(command_line):
+    pytest.importorskip("policyspace_paper")
     for command in (
         "identify",
         "plan",

@@ -10,12 +10,8 @@ from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
-from policyspace.cli.controls import owned_in_words
-from policyspace.cli.simulate import BARS, _show_learning, simulate, sparkline
-from policyspace.data.readers import read
-from policyspace.errors import InputError
-from policyspace.identification import identify
-from policyspace.worlds import make_world
+from policyspace import InputError, identify, make_world, read
+from policyspace.cli.worlds import BARS, _show_learning, owned_in_words, simulate, sparkline
 
 APP = typer.Typer(pretty_exceptions_enable=False)
 APP.command()(simulate)
@@ -33,13 +29,13 @@ def test_a_file_knows_its_truth_its_configuration_and_its_policy(tmp_path):
     path = tmp_path / "data.parquet"
     said = run("gridworld", "--controls", "col_0,row_1", "--configuration", "row[2]=5", "--out", path, *QUICK)
     data = read(path)
-    assert data.metadata["world"] == "gridworld" and data.metadata["truth"] == ["row_1", "col_0"]
-    assert data.metadata["configuration"]["row"] == [1, 1, 5, 1, 1]
-    assert data.metadata["policy"] == {"family": "boltzmann", "intercept": True}
-    assert data.metadata["seed"] == 0 and data.num_episodes == 30
+    assert data.origin.world == "gridworld" and data.origin.ground_truth == ("row_1", "col_0")
+    assert data.origin.configuration["row"] == [1, 1, 5, 1, 1]
+    assert data.origin.policy == {"family": "boltzmann", "intercept": True}
+    assert data.origin.other["seed"] == 0 and data.num_episodes == 30
     assert data.action_names == ("up", "down", "left", "right")
     assert "Learned in 20 steps" in said and "row_1, col_0" in said and str(path) in said
-    assert "best known for what it controls" in said and data.metadata["returns"]["distance"] > 0
+    assert "best known for what it controls" in said and data.origin.other["returns"]["distance"] > 0
 
 
 def test_same_seed_same_bytes_and_another_seed_other_ones(tmp_path):
@@ -55,16 +51,16 @@ def test_identify_needs_no_options_and_finds_the_truth(tmp_path):
     owned = ["row_0", "col_0", "goal_row_0", "goal_col_0"]
     run("gridworld", "--controls", ",".join(owned), "--episodes", "1000", "--seed", "5", "--out", path, ALONE)
     answer = identify(read(path), significance=0.001)
-    assert sorted(answer.truth) == sorted(owned) == sorted(answer.core)
+    assert sorted(answer.ground_truth) == sorted(owned) == sorted(answer.selected)
 
 
 def test_the_continuous_agent_passes_on_its_covariance(tmp_path):
     path = tmp_path / "golf.csv"
     run("minigolf", "--controls", "x,sqrt_x", "--learning-steps", "10", "--episodes", "50", "--out", path, ALONE)
     data = read(path)
-    assert data.metadata["policy"] == {"family": "gaussian", "intercept": True, "covariance": [[pytest.approx(1e-4)]]}
+    assert data.origin.policy == {"family": "gaussian", "intercept": True, "covariance": [[pytest.approx(1e-4)]]}
     answer = identify(data)
-    assert sorted(answer.truth) == ["sqrt_x", "x"] and set(answer.core) == {"x", "sqrt_x"}
+    assert sorted(answer.ground_truth) == ["sqrt_x", "x"] and set(answer.selected) == {"x", "sqrt_x"}
 
 
 def test_an_agent_is_saved_loaded_and_taught_further(tmp_path):
@@ -75,7 +71,7 @@ def test_an_agent_is_saved_loaded_and_taught_further(tmp_path):
     assert "Learned" not in said
     again = read(out)
     np.testing.assert_array_equal(first.actions, again.actions)
-    assert first.metadata == again.metadata
+    assert first.origin == again.origin
     further = ["--learning-steps", "10", "--save-agent", more]
     run("gridworld", "--agent", agent, *further, "--out", out, "--episodes", "30", ALONE)
     before, after = json.loads(agent.read_text()), json.loads(more.read_text())
@@ -101,7 +97,7 @@ def test_an_episode_is_drawn(tmp_path, suffix):
 def test_the_default_file_is_named_after_the_world(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("cartpole", "--learning-steps", "0", "--episodes", "3", ALONE)
-    assert read("cartpole.parquet").metadata["world"] == "cartpole"
+    assert read("cartpole.parquet").origin.world == "cartpole"
 
 
 def test_actions_that_are_never_chosen_are_left_out_and_named(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import policyspace
-from policyspace.cli.options import Source
+from policyspace.cli.options import SampleOptions
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(100, 2))
@@ -24,7 +24,7 @@ def run(command_line, monkeypatch, tmp_path):
     ]
     (tmp_path / "log.csv").write_text("\n".join(["x,y,force,trip,count,move", *rows]) + "\n")
     recorded = {"family": "gaussian-network", "hidden": [3], "activation": "tanh", "covariance": [[1.0]]}
-    data = policyspace.Demonstrations.from_arrays(X, FORCE, ["x", "y"], ["force"], metadata={"policy": recorded})
+    data = policyspace.Sample.from_arrays(X, FORCE, ["x", "y"], ["force"], origin={"policy": recorded})
     policyspace.write(data, "network.csv")
     return command_line
 
@@ -42,19 +42,19 @@ def test_older_names_of_the_options_give_the_same_answer(command, run):
     wanted = answer(run(command, "log.csv", *new, "--json", "-"))
     assert answer(run(command, "log.csv", *old, "--json", "-")) == wanted
     if command == "identify":
-        assert (wanted["num_episodes"], wanted["settings"]["features"]) == (10, ["x", "y"])
+        assert (wanted["data"]["num_episodes"], wanted["data"]["features"]) == (10, ["x", "y"])
 
 
 def test_hidden_layers_that_are_given_come_before_those_in_the_file(run):
     as_recorded = answer(run("identify", "network.csv", "--test", "wilks", "--json", "-"))
     given = answer(run("identify", "network.csv", "--hidden", "2", "--test", "wilks", "--json", "-"))
-    assert (as_recorded["settings"]["hidden"], given["settings"]["hidden"]) == ([3], [2])
+    assert (as_recorded["policy"]["hidden"], given["policy"]["hidden"]) == ([3], [2])
     named = answer(run("identify", "network.csv", "--policy", "network", "--test", "wilks", "--json", "-"))
     assert named == as_recorded
     deep = answer(
         run("identify", "log.csv", *ROLES, "--policy", "network", "--hidden", "2,2", "--test", "wilks", "--json", "-")
     )
-    assert deep["settings"]["hidden"] == [2, 2]
+    assert deep["policy"]["hidden"] == [2, 2]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -65,7 +65,10 @@ def test_hidden_layers_that_are_given_come_before_those_in_the_file(run):
         ((*ROLES, "--policy", "network", "--no-intercept"), "an intercept belongs to linear policies"),
         (("--actions", "move", "--features", "x,y", "--covariance", "1"), "a covariance belongs to the Gaussian"),
         ((*ROLES, "--groups", "hidden"), "the groups 'hidden' belong to the policy 'network'"),
-        ((*ROLES, "--policy", "networks"), "--policy must be one of gaussian, boltzmann, network"),
+        (
+            (*ROLES, "--policy", "networks"),
+            "--policy must be one of gaussian, boltzmann, poisson, negative-binomial, ordered, network",
+        ),
         ((*ROLES, "--reference", "go"), "only discrete actions have a reference"),
     ],
 )
@@ -87,7 +90,7 @@ def test_the_commands_share_one_list_of_options():
 
     from policyspace.cli import app
 
-    shared = set(Source.__dataclass_fields__)
+    shared = set(SampleOptions.__dataclass_fields__)
     commands = typer.main.get_command(app).commands
     for name in COMMANDS:
         assert shared <= {parameter.name for parameter in commands[name].params}

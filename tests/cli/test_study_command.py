@@ -4,19 +4,16 @@ import json
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import polars
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from policyspace import Demonstrations, Study, write
-from policyspace.cli.study import app
-from policyspace.errors import InputError
-from policyspace.policies.jax_setup import jax
-from policyspace.worlds import make_world
-from policyspace.worlds.configuration_parameters import parse_configuration
-from policyspace.worlds.confmdp import rollout
+from policyspace import InputError, Sample, Study, make_world, rollout, write
+from policyspace.cli import app
+from policyspace.worlds import parse_configuration
 
 WORLD = make_world("gridworld")
 SPACE = WORLD.policy_space()
@@ -24,16 +21,16 @@ OWNED = ("row_0", "goal_row_2")
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["study", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())
 
 
-def agent(configuration, seed=0, count=60, **metadata):
+def agent(configuration, seed=0, count=60, **origin):
     theta = np.zeros((3, 17))
     theta[0, 1 + WORLD.feature_names.index("row_0")] = theta[1, 1 + WORLD.feature_names.index("goal_row_2")] = 2.5
     seen = rollout(WORLD, SPACE, theta.ravel(), WORLD.check_configuration(configuration), jax.random.key(seed), count)
-    return seen.pairs(WORLD.feature_names, WORLD.action_names, metadata)
+    return seen.pairs(WORLD.feature_names, WORLD.action_names, origin)
 
 
 @pytest.fixture
@@ -60,7 +57,7 @@ def test_a_study_from_the_first_question_to_the_last(tmp_path, path):
     assert f"newly selected: {', '.join(f'{name} ✓' for name in found)}" in said
     said = run("ask", path)
     assert "plays no favourites" in said and "any row and any column" in said and "What it would settle" in said
-    again = json.loads(CliRunner().invoke(app, ["ask", str(path), "--json", "-"]).output)
+    again = json.loads(CliRunner().invoke(app, ["study", "ask", str(path), "--json", "-"]).output)
     assert again["number"] == 1 and again["num_episodes"] == 60 and again["design"] == "uniform"
     assert "Asked and not yet reported: round 2" in run("status", path)
 
@@ -68,7 +65,7 @@ def test_a_study_from_the_first_question_to_the_last(tmp_path, path):
     said = run("tell", path, told)
     assert "Nothing is left to ask: all 2 rounds have been reported" in said
     assert "Nothing is left to ask" in run("ask", path) and run("ask", path, "--json", "-") == "null"
-    status = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "-"]).output)
+    status = json.loads(CliRunner().invoke(app, ["study", "status", str(path), "--json", "-"]).output)
     assert status["selected"] == sorted(OWNED, key=WORLD.feature_names.index) and status["total_episodes"] == 120
     assert sum(r["significance"] for r in status["rounds"]) == pytest.approx(0.02)
     assert status["truth"] == sorted(OWNED) and "The agent controls row_0, goal_row_2" in run("status", path)
@@ -79,7 +76,7 @@ def test_a_log_without_roles_needs_its_columns_named(tmp_path, path):
     frame = polars.DataFrame(dict(zip(data.names, data.features.T, strict=True))).with_columns(
         move=polars.Series([data.action_names[a] for a in data.actions]),
         run=polars.Series(data.episodes),
-        weather=polars.Series(np.arange(data.num_pairs) % 3),
+        weather=polars.Series(np.arange(data.num_rows) % 3),
     )
     frame.write_csv(tmp_path / "log.csv")
     with pytest.raises(InputError, match="episode"):
@@ -134,10 +131,10 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, path, monkeypatc
     (tmp_path / "g.toml").write_text("[fixed]\nrow_0 = 1.0\n")
     write(agent({}, count=3, world="minigolf"), tmp_path / "golf.csv")
     data = agent({}, count=3)
-    write(Demonstrations(data.features[:, :2], data.actions, ("a", "b"), data.action_names, data.episodes), "other.npz")
+    write(Sample(data.features[:, :2], data.actions, ("a", "b"), data.action_names, data.episodes), "other.npz")
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     with pytest.raises(InputError) as caught:
-        CliRunner().invoke(app, arguments, catch_exceptions=False)
+        CliRunner().invoke(app, ["study", *arguments], catch_exceptions=False)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 

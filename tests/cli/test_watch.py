@@ -39,7 +39,7 @@ def test_the_file_is_read_back_in_one_command(run, model):
     assert {"terminated", "truncated", "reward", "log_probability"} == set(read("log.parquet").recorded)
     code, out, _ = run("identify", "log.parquet", "--json", "-")
     answer = json.loads(out)
-    assert (code, answer["num_episodes"], answer["settings"]["features"]) == (0, 12, names.split(","))
+    assert (code, answer["data"]["num_episodes"], answer["data"]["features"]) == (0, 12, names.split(","))
 
 
 def test_same_seed_same_file(run, model, tmp_path):
@@ -82,4 +82,4 @@ def test_without_stable_baselines_the_extra_is_named(run, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     code, _, err = run("watch", "CartPole-v1", "--agent", model)
     assert code == 2
-    assert "needs the package 'stable_baselines3', which is not installed: pip install 'policyspace[agents]'" in err
+    assert "needs the extra [agents]: pip install 'policyspace[agents]'" in err

@@ -4,19 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from policyspace.cli.worlds import worlds
-from policyspace.errors import InputError
-from policyspace.worlds import WORLDS, make_world
-
-APP = typer.Typer()
-APP.command()(worlds)
+from policyspace import InputError, make_world
+from policyspace.cli import app
+from policyspace.worlds import WORLDS
 
 
 def run(*arguments: str) -> str:
-    return CliRunner().invoke(APP, list(arguments), catch_exceptions=False).output
+    return CliRunner().invoke(app, ["worlds", *arguments], catch_exceptions=False).output
 
 
 def test_the_list_names_worlds_features_and_bounds() -> None:

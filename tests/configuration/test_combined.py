@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from policyspace import Demonstrations
-from policyspace.configuration.batch_tests import outcome_with_rounds_before
-from policyspace.configuration.combined import combined_p_value, evidence_rows, log_evidence, looked_at
-from policyspace.configuration.round import Round
-from policyspace.configuration.schedule import Schedule
-from policyspace.configuration.status import Status
-from policyspace.identification import simplified
-from policyspace.inference.corrections import holm
-from policyspace.policies import GaussianLinear
+from policyspace import GaussianLinear, Sample, simplified
+from policyspace.inference import holm
+from policyspace.study import (
+    Round,
+    Schedule,
+    Status,
+    combined_p_value,
+    evidence_rows,
+    log_evidence,
+    looked_at,
+    outcome_with_rounds_before,
+)
 
 
 def test_an_e_value_has_the_mean_one_under_a_uniform_p():
@@ -88,9 +91,9 @@ def test_what_was_selected_is_not_tested_again_and_changes_nothing_for_the_other
     for number in range(4):
         features = rng.normal(size=(60, 4))
         actions = features @ np.array([0.6, 0.3, 0.15, 0.0]) + rng.normal(size=60)
-        data = Demonstrations(features, actions[:, None], tuple("abcd"), ("push",), np.arange(60) // 4)
+        data = Sample(features, actions[:, None], tuple("abcd"), ("push",), np.arange(60) // 4)
         found = outcome_with_rounds_before(space, Status(schedule, rounds), data)
-        alone = {test.group: test.p_value for test in simplified(space, data, test="wilks", checked=False).tests}
+        alone = {test.group: test.p_value for test in simplified(space, data, test="wilks", checked=False).groups}
         looks = looked_at(alone, looks, number, schedule.shares)
         shown = holm(np.array([looks[unit].p_value for unit in "abcd"])) <= 0.1
         assert found.selected == tuple(unit for unit, so in zip("abcd", shown, strict=True) if so)
@@ -113,7 +116,7 @@ def test_units_that_are_not_controlled_are_selected_as_rarely_as_promised_over_b
         for number in range(2):
             features = rng.normal(size=(40, 4))
             actions = features @ np.array([0.4, rng.normal(), 0.0, 0.0]) + rng.normal(size=40)
-            data = Demonstrations(features, actions[:, None], tuple("abcd"), ("push",), np.arange(40) // 4)
+            data = Sample(features, actions[:, None], tuple("abcd"), ("push",), np.arange(40) // 4)
             found = outcome_with_rounds_before(space, Status(schedule, rounds), data)
             rounds.append(Round(number, {}, None, (), {}, 10, 10 * (number + 1), 0.0, *found[:5]))
         false += bool({"c", "d"} & set(rounds[-1].selected))

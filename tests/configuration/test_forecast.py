@@ -2,16 +2,13 @@
 
 from pathlib import Path
 
+import jax
 import numpy as np
 from scipy.stats import binom
 
-from policyspace.configuration.forecast import forecast
-from policyspace.configuration.testable import estimated_theta
-from policyspace.identification import simplified
-from policyspace.policies.jax_setup import jax
-from policyspace.study.settings import load_world
-from policyspace.worlds import make_world
-from policyspace.worlds.confmdp import rollout
+from policyspace import make_world, rollout, simplified
+from policyspace.study import estimated_theta, load_world
+from policyspace.study.forecast import forecast
 
 WORLD = make_world("gridworld")
 SPACE = WORLD.policy_space()
@@ -34,7 +31,7 @@ def test_forecast_power_is_the_share_of_simulated_studies_that_find_it(tmp_path,
     for run in range(200):
         data = rollout(world, space, theta, omega, jax.random.key(100 + run), 60)
         answer = simplified(space, data.pairs(world.feature_names, world.action_names), 0.05, "bonferroni")
-        for name in answer.core:
+        for name in answer.selected:
             shown[name] += 1
     assert found["position"].power > 0.99 and shown["position"] == 200
     power = found["temperature"].power

@@ -3,23 +3,25 @@
 from dataclasses import replace
 from itertools import pairwise, product
 
+import jax
 import numpy as np
 import pytest
 from scipy.linalg import hadamard
 from scipy.stats import chi2
 
-from policyspace.configuration import PaperObjective, Uniform, configure
-from policyspace.configuration.batch_tests import made_of_noise, outcome_of_batch, outcome_with_rounds_before, united
-from policyspace.configuration.schedule import Schedule
-from policyspace.configuration.status import Status
-from policyspace.configuration.testable import estimated_theta, without_unplayed_actions
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.errors import InputError
-from policyspace.identification import simplified
-from policyspace.policies import BoltzmannLinear, GaussianLinear
-from policyspace.policies.jax_setup import jax
-from policyspace.worlds import make_world
-from policyspace.worlds.confmdp import rollout
+from policyspace import GaussianLinear, InputError, Sample, SoftmaxLinear, configure, make_world, rollout, simplified
+from policyspace.study import (
+    PaperObjective,
+    Schedule,
+    Status,
+    Uniform,
+    estimated_theta,
+    made_of_noise,
+    outcome_of_batch,
+    outcome_with_rounds_before,
+    union_of_supports,
+    without_unplayed_actions,
+)
 
 KEY = jax.random.key(3)
 OWNED = ("row_0", "col_1", "goal_row_2", "goal_col_3")
@@ -30,7 +32,7 @@ def grid():
     """A grid world and an agent of known weights that does not re-learn, so that rounds are quick."""
     world = make_world("gridworld", horizon=15)
     space = world.policy_space()
-    free = space.free(frozenset(i for i, g in enumerate(space.groups) if g.name in OWNED))
+    free = space.free_mask(frozenset(i for i, g in enumerate(space.groups) if g.name in OWNED))
     theta = np.where(free, np.asarray(2.0 * jax.random.normal(KEY, (space.num_parameters,))), 0.0)
 
     def observe(key, configuration, num_episodes):
@@ -74,13 +76,13 @@ def test_a_batch_that_needs_no_penalty_is_tested_by_rule_2_as_anywhere(grid):
     found = outcome.identification
     alone = simplified(space.with_always(("row_0",)), seen, 0.01, "holm")
     assert (
-        not found.settings["firth"]
-        and found.core == alone.core
-        and set(outcome.newly_selected) == set(alone.core) - {"row_0"}
+        found.test.name != "firth"
+        and found.selected == alone.selected
+        and set(outcome.newly_selected) == set(alone.selected) - {"row_0"}
     )
-    assert [t.group for t in found.tests] == [t.group for t in alone.tests]
+    assert [t.group for t in found.groups] == [t.group for t in alone.groups]
     np.testing.assert_allclose(
-        [t.statistic for t in found.tests], [t.statistic for t in alone.tests], rtol=1e-9, atol=1e-9
+        [t.statistic for t in found.groups], [t.statistic for t in alone.groups], rtol=1e-9, atol=1e-9
     )
 
 
@@ -132,7 +134,7 @@ def test_the_paper_rule_keeps_the_critical_value_of_d_units_when_some_are_select
     for number, (statistics, expected) in enumerate(zip(planned, new, strict=True)):
         assert schedule.level_of(number) == 0.05
         actions = columns[:, 1:5] @ np.sqrt(np.array(statistics) / 64) + columns[:, 5]  # the last is noise
-        data = Demonstrations(columns[:, 1:5], actions[:, None], units, ("move",))
+        data = Sample(columns[:, 1:5], actions[:, None], units, ("move",))
         outcome = outcome_of_batch(space, schedule, data, selected)
         assert [row["group"] for row in outcome.tests] == list(units)
         np.testing.assert_allclose([row["statistic"] for row in outcome.tests], statistics, rtol=1e-9, atol=1e-9)
@@ -183,7 +185,7 @@ def test_united_supports_are_the_minimal_ones_that_explain_every_round():
             )
         ]
         expected = {s for s in explained if not any(other < s for other in explained)}
-        assert {frozenset(s) for s in united(before, now)} == expected
+        assert {frozenset(s) for s in union_of_supports(before, now)} == expected
 
 
 def test_combinatorial_rounds_unite_their_supports(grid):
@@ -198,16 +200,14 @@ def test_combinatorial_rounds_unite_their_supports(grid):
 
 def test_actions_never_played_have_no_parameters_to_test():
     rng = np.random.default_rng(2)
-    space = BoltzmannLinear(("x", "y"), ("a", "b", "c"))
+    space = SoftmaxLinear(("x", "y"), ("a", "b", "c"))
     features = rng.standard_normal((80, 2))
     actions = np.where(features[:, 0] + rng.logistic(size=80) > 0, 0, 2)
-    reduced, smaller, notes = without_unplayed_actions(
-        space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c"))
-    )
+    reduced, smaller, notes = without_unplayed_actions(space, Sample(features, actions, ("x", "y"), ("a", "b", "c")))
     assert reduced.action_names == ("a", "c")
     assert set(smaller.actions) == {0, 1}
     assert notes == ["never played in this batch: b."]
-    theta = estimated_theta(space, Demonstrations(features, actions, ("x", "y"), ("a", "b", "c")))
+    theta = estimated_theta(space, Sample(features, actions, ("x", "y"), ("a", "b", "c")))
     chances = np.exp([space.log_prob(theta, features, np.full(80, a)) for a in range(3)])
     assert np.allclose(chances.sum(axis=0), 1)
     assert chances[1].mean() < 0.1
@@ -217,7 +217,7 @@ def test_actions_never_played_have_no_parameters_to_test():
 def test_a_batch_too_small_to_test_is_said_not_thrown(grid):
     world, space, _ = grid
     features = np.eye(len(world.feature_names))[:4]
-    short = Demonstrations(features, np.array([0, 1, 2, 3]), world.feature_names, world.action_names)
+    short = Sample(features, np.array([0, 1, 2, 3]), world.feature_names, world.action_names)
     outcome = outcome_of_batch(space, Schedule.of(space, True, num_attempts=0), short)
     assert outcome.identification is None and outcome.tests == []
     assert outcome.newly_selected == ()
@@ -256,19 +256,19 @@ def test_a_batch_made_of_noise_is_not_tested_and_the_round_says_so():
     assert literal.tests and not literal.warnings  # the paper tests every batch
     moving = rollout(world, space, np.random.default_rng(1).normal(size=100), omega, KEY, 30)
     assert made_of_noise(moving.pairs(world.feature_names, world.action_names)) is None
-    assert made_of_noise(Demonstrations(np.eye(4), np.array([0, 1, 0, 1]), tuple("abcd"), ("l", "r"))) is None
+    assert made_of_noise(Sample(np.eye(4), np.array([0, 1, 0, 1]), tuple("abcd"), ("l", "r"))) is None
 
 
 def test_agents_that_hardly_ever_waver_must_show_by_both_laws(grid):
     """The p-value of a round is the larger of Firth's and Wilks', unit by unit."""
     world, space, _ = grid
-    free = space.free(frozenset(i for i, g in enumerate(space.groups) if g.name in OWNED))
+    free = space.free_mask(frozenset(i for i, g in enumerate(space.groups) if g.name in OWNED))
     sharp = np.where(free, 12.0 * np.sign(np.random.default_rng(3).normal(size=space.num_parameters)), 0.0)
     data = rollout(world, space, sharp, world.default_configuration(), KEY, 80)
     data = data.pairs(world.feature_names, world.action_names)
     schedule = Schedule.of(space, True)
     alone = outcome_of_batch(space, replace(schedule, test="batches"), data)
     rows = {row["group"]: row["p_value"] for row in outcome_with_rounds_before(space, Status(schedule), data).tests}
-    assert alone.identification.settings["firth"]
+    assert alone.identification.test.name == "firth"
     assert all(rows[row["group"]] >= row["p_value"] for row in alone.tests)
     assert any(rows[row["group"]] > 1.01 * row["p_value"] for row in alone.tests)

@@ -2,16 +2,14 @@
 
 from functools import cache
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policyspace.configuration import objective
-from policyspace.configuration.climb import Box
-from policyspace.configuration.objective import log_det_gain, noncentrality_gain
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds import make_world, policy_gradient
-from policyspace.worlds.confmdp import rollout
-from policyspace.worlds.exact_gridworld import expected_return
+from policyspace import make_world, rollout, study, worlds
+from policyspace.study import Box, log_det_gain, noncentrality_gain
+from policyspace.worlds import expected_return
 
 KEY = jax.random.key(20)
 
@@ -19,14 +17,14 @@ KEY = jax.random.key(20)
 weights_of, paper_objective, expected_information, cumulative_scores = (
     jax.jit(function, static_argnums=0)
     for function in (
-        objective.weights_of,
-        objective.paper_objective,
-        objective.expected_information,
-        policy_gradient.cumulative_scores,
+        study.weights_of,
+        study.paper_objective,
+        study.expected_information,
+        worlds.cumulative_scores,
     )
 )
 gradient_terms, information_terms = (
-    jax.jit(function, static_argnums=(0, 1)) for function in (objective.gradient_terms, objective.information_terms)
+    jax.jit(function, static_argnums=(0, 1)) for function in (study.gradient_terms, study.information_terms)
 )
 
 

@@ -4,16 +4,18 @@ import gymnasium
 import numpy as np
 import pytest
 
-from policyspace import Study
-from policyspace.configuration.batch_tests import outcome_with_rounds_before
-from policyspace.configuration.plan import in_words, needed_episodes, plan_rounds, sizes_of
-from policyspace.configuration.round import same_configuration
-from policyspace.configuration.schedule import Schedule
-from policyspace.configuration.status import Status
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.environments.gymnasium_world import GymnasiumWorld
-from policyspace.worlds import make_world
-from policyspace.worlds.configuration_parameters import parse_configuration
+from policyspace import GymnasiumWorld, Sample, Study, make_world
+from policyspace.study import (
+    Schedule,
+    Status,
+    in_words,
+    needed_episodes,
+    outcome_with_rounds_before,
+    plan_rounds,
+    same_configuration,
+    sizes_of,
+)
+from policyspace.worlds import parse_configuration
 
 
 @pytest.mark.parametrize(
@@ -120,20 +122,26 @@ class Trial(gymnasium.Env):
     ("steps", "move", "short_of"), [(1, False, "rows"), (12, False, "episodes"), (4, True, "rows")]
 )
 def test_a_round_of_an_unknown_agent_is_as_large_as_its_test_needs(steps, move, short_of):
-    """By the plan's own number of episodes a batch of an unknown agent gets a promise, with a third of them none."""
+    """By the plan's own number of episodes a batch of an unknown agent gets a promise, with a third of them none.
+
+    An input that is used may still follow by chance what the others say of the actions, where it keeps its value for a whole
+    episode and episodes are few: nothing is promised then, but not for want of episodes for regressions.
+    """
     world = GymnasiumWorld.of(lambda spread=1.0: Trial(3, steps, move, spread), {"spread": (0.5, 2.0)})
     space = world.policy_space()
     plan = plan_rounds(world, space, 10)
     assert "without a model" in plan.why and "expect little" in " ".join(plan.sentences)
     rng = np.random.default_rng(4)
 
-    def batch(num_episodes):
+    def batch(num_episodes, weight=1.0):
         episodes = np.repeat(np.arange(num_episodes), steps)
         seen = rng.normal(size=(num_episodes * steps, 3)) if move else rng.normal(size=(num_episodes, 3))[episodes]
-        actions = (rng.random(len(seen)) < 1 / (1 + np.exp(-seen[:, 0]))).astype(int)
-        return Demonstrations(seen, actions, world.feature_names, world.action_names, episodes)
+        actions = (rng.random(len(seen)) < 1 / (1 + np.exp(-weight * seen[:, 0]))).astype(int)
+        return Sample(seen, actions, world.feature_names, world.action_names, episodes)
 
     status = Status(Schedule.of(space, True))
-    assert not outcome_with_rounds_before(space, status, batch(plan.needed)).warnings
+    assert not outcome_with_rounds_before(space, status, batch(plan.needed, weight=0.0)).warnings
+    said = outcome_with_rounds_before(space, status, batch(plan.needed)).warnings
+    assert all("(correlation)" in one for one in said) and (not said or short_of == "episodes")
     said = outcome_with_rounds_before(space, status, batch(plan.needed // 3)).warnings[-1]
     assert "are too few for regressions" in said and short_of in said

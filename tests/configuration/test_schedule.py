@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from policyspace.configuration.schedule import Schedule
-from policyspace.errors import InputError
+from policyspace import InputError
+from policyspace.study import Schedule
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from policyspace import Demonstrations
-from policyspace.configuration.sequential import History, evidence_after
-from policyspace.fits import likelihood_of
-from policyspace.inference.eprocess import EProcess
-from policyspace.policies import BoltzmannLinear, GaussianLinear
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, likelihood_of
+from policyspace.inference import EProcess
+from policyspace.study import History, evidence_after
 
 LINEAR = GaussianLinear(tuple("abc"), ("push",), 1.0)
 
@@ -18,7 +16,7 @@ def linear_batch(seed, weights, num_episodes=12):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(5 * num_episodes, 3))
     actions = (features @ np.asarray(weights))[:, None] + rng.normal(size=(len(features), 1))
-    return Demonstrations(features, actions, tuple("abc"), ("push",), np.arange(len(features)) // 5)
+    return Sample(features, actions, tuple("abc"), ("push",), np.arange(len(features)) // 5)
 
 
 def moved(rows, told):
@@ -36,7 +34,7 @@ def test_evidence_is_that_of_the_batches_multiplied():
         rows, told = [unit.to_dict() for unit in units], told + batch.num_episodes
         alone = EProcess(likelihood_of(LINEAR, batch), batch)
         for g in LINEAR.tested:
-            log_e = alone.test_many([LINEAR.everything - {g}])[0].statistic / 2
+            log_e = alone.test_many([LINEAR.full_support - {g}])[0].statistic / 2
             expected[LINEAR.groups[g].name] += np.log(0.5 + 0.5 * np.exp(log_e))
         for unit in units:
             assert unit.log_e == pytest.approx(expected[unit.group], abs=1e-6)
@@ -67,13 +65,13 @@ def test_a_false_controlled_is_as_rare_as_promised_whatever_the_looking():
 @pytest.mark.slow
 def test_a_choice_among_actions_keeps_the_level_too():
     """Two of three features unused by a Boltzmann agent: a look after every episode, over two batches."""
-    space, runs, false = BoltzmannLinear(tuple("abc"), ("left", "right")), 40, 0
+    space, runs, false = SoftmaxLinear(tuple("abc"), ("left", "right")), 40, 0
     for run in range(runs):
         rng, rows = np.random.default_rng(run), []
         for number in range(2):
             features = rng.normal(size=(60, 3))
             actions = (rng.random(60) < 1 / (1 + np.exp(-1.5 * features[:, 0]))).astype(np.int64)
-            data = Demonstrations(features, actions, tuple("abc"), ("left", "right"), np.arange(60) // 10)
+            data = Sample(features, actions, tuple("abc"), ("left", "right"), np.arange(60) // 10)
             rows = [unit.to_dict() for unit in evidence_after(space, data, 0.2, moved(rows, 6 * number))]
         false += any(row["state"] == "controlled" for row in rows if row["group"] != "a")
     assert binom.sf(false - 1, runs, 0.2) > 1e-3, f"{false} of {runs}"

@@ -3,21 +3,24 @@
 from dataclasses import replace
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
-from policyspace.configuration import Question, configure
-from policyspace.configuration.designs import Information, PaperObjective
-from policyspace.configuration.objective import expected_information, information_terms
-from policyspace.configuration.observed_information import information_per_episode
-from policyspace.configuration.simulated import Simulated, SpaceFilling, default_design, gain
-from policyspace.environments.gymnasium_world import GymnasiumWorld
-from policyspace.errors import InputError
-from policyspace.policies import GaussianLinear
-from policyspace.policies.jax_setup import jax
-from policyspace.study.settings import design_for
-from policyspace.worlds import make_world
-from policyspace.worlds.trajectories import Trajectories
+from policyspace import GaussianLinear, GymnasiumWorld, InputError, Trajectories, configure, make_world
+from policyspace.study import (
+    DesignProblem,
+    Information,
+    PaperObjective,
+    Simulated,
+    SpaceFilling,
+    default_design,
+    design_for,
+    expected_information,
+    gain,
+    information_per_episode,
+    information_terms,
+)
 
 KEY, STEPS = jax.random.key(2), 5
 
@@ -51,7 +54,7 @@ SPACE = GaussianLinear(WORLD.feature_names, WORLD.action_names, covariance=0.25)
 def question(world=WORLD, units=(2,), earlier=(), num_episodes=20, key=KEY):
     theta = np.array([0.1, 0.5, 0.0])
     logged = world.simulate(SPACE, theta, world.check_configuration({}), key, 10)
-    return Question(world, SPACE, theta, logged, units, num_episodes, key, earlier)
+    return DesignProblem(world, SPACE, theta, logged, units, num_episodes, key, earlier)
 
 
 def test_information_of_a_linear_gaussian_policy_is_its_closed_form():
@@ -59,7 +62,7 @@ def test_information_of_a_linear_gaussian_policy_is_its_closed_form():
     seen = WORLD.simulate(SPACE, np.zeros(3), {"omega": 0.4}, KEY, 600)
     found = information_per_episode(SPACE, np.zeros(3), seen)
     exact = STEPS / 0.25 * np.diag([1.0, 1.0, np.exp(-40 * 0.01)])
-    assert np.allclose(found, exact, atol=4 * STEPS / 0.25 * np.sqrt(2 / seen.num_pairs))
+    assert np.allclose(found, exact, atol=4 * STEPS / 0.25 * np.sqrt(2 / seen.num_rows))
 
 
 def test_information_is_that_of_importance_weights_of_one():
@@ -119,7 +122,7 @@ def test_space_filling_takes_the_least_discrepancy_of_brute_force():
         return total
 
     world = GymnasiumWorld.of("CartPole-v1", {"length": (0.3, 1.0), "gravity": (5, 15)})
-    asked = Question(
+    asked = DesignProblem(
         world, world.policy_space(), np.zeros(5), Trajectories((), np.zeros((1, 1, 4)), np.zeros((1, 1)), np.zeros((1, 1)),
         np.ones((1, 1), bool), world.check_configuration({})), (1,), 5, KEY, [{"length": 0.5, "gravity": 9.8}],
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """Where rounds stand: the truth counts only where it is said of the very units that are tested."""
 
-from policyspace.configuration.schedule import Schedule
-from policyspace.configuration.status import Status
+from policyspace.study import Schedule, Status
 
 
 def test_a_truth_about_features_says_nothing_of_single_weights_or_groups():

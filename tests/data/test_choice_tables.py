@@ -4,13 +4,11 @@ import numpy as np
 import polars
 import pytest
 
-from policyspace import InputError, identify, read, write
-from policyspace.data.alternatives import Choices, LongTable
-from policyspace.data.sources import demonstrations_of
-from policyspace.policies.choice_linear import ChoiceLinear
+from policyspace import ChoiceLinear, InputError, LongFormat, identify, read, write
+from policyspace.data import AlternativeColumns, load_sample
 
 MODES = ("bus", "car", "train")
-LONG = LongTable("trip", "chosen", "mode")
+LONG = LongFormat("trip", "chosen", "mode")
 
 
 def trips(num_rows=120):
@@ -36,15 +34,15 @@ def long_form(wide):
     return polars.DataFrame(rows)
 
 
-WIDE = Choices({"cost": "cost_*", "time": "time_*"}, "av_*")
+WIDE = AlternativeColumns({"cost": "cost_*", "time": "time_*"}, "av_*")
 
 
 def wide_pairs(frame, choices=WIDE, **words):
-    return demonstrations_of(frame, "mode", choices=choices, **words)
+    return load_sample(frame, "mode", choices=choices, **words)
 
 
 def long_pairs(frame, attributes=("cost", "time"), **words):
-    return demonstrations_of(frame, choices=Choices(attributes, None, LONG), **words)
+    return load_sample(frame, choices=AlternativeColumns(attributes, None, LONG), **words)
 
 
 def test_wide_and_long_tables_give_the_same_answer():
@@ -52,10 +50,10 @@ def test_wide_and_long_tables_give_the_same_answer():
     one = identify(wide, "mode", features=["income"], policy=ChoiceLinear(attributes=WIDE.attributes, available="av_*"))
     shuffled = long_form(wide).sample(fraction=1.0, shuffle=True, seed=1)
     for frame in (long_form(wide), shuffled):
-        other = identify(frame, features=["income"], policy=ChoiceLinear(long=LONG), test=one.test)
-        assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-8)
-        ratios = {t.group: (t.statistic, t.degrees_of_freedom) for t in one.tests}
-        assert {t.group: (pytest.approx(t.statistic, abs=1e-6), t.degrees_of_freedom) for t in other.tests} == ratios
+        other = identify(frame, features=["income"], policy=ChoiceLinear(long=LONG), test=one.test.name)
+        assert other.fit.log_likelihood == pytest.approx(one.fit.log_likelihood, abs=1e-8)
+        ratios = {t.group: (t.statistic, t.degrees_of_freedom) for t in one.groups}
+        assert {t.group: (pytest.approx(t.statistic, abs=1e-6), t.degrees_of_freedom) for t in other.groups} == ratios
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
@@ -63,18 +61,19 @@ def test_a_file_of_choices_knows_what_it_is(tmp_path, suffix):
     data = long_pairs(long_form(trips()), features=["income"])
     write(data, tmp_path / f"trips{suffix}")
     again = read(tmp_path / f"trips{suffix}")
-    assert (again.features == data.features).all() and again.metadata["policy"] == data.metadata["policy"]
-    assert identify(again, test="wilks").log_likelihood == identify(data, test="wilks").log_likelihood
+    assert (again.features == data.features).all() and again.origin.policy == data.origin.policy
+    assert identify(again, test="wilks").fit.log_likelihood == identify(data, test="wilks").fit.log_likelihood
 
 
 def test_a_pandas_table_and_columns_by_list_or_by_alternative():
+    pytest.importorskip("pandas")
     wide = trips()
     names = [f"cost_{m}" for m in MODES]
     by_list, by_name = ({"cost": names}, {"cost": dict(zip(MODES, names, strict=True))})
     answers = [
         identify(
             wide.to_pandas(), "mode", policy=ChoiceLinear(attributes=a, available="av_*"), test="wilks"
-        ).log_likelihood
+        ).fit.log_likelihood
         for a in (by_list, by_name, {"cost": "cost_*"})
     ]
     assert answers[0] == answers[1] == answers[2]
@@ -87,7 +86,7 @@ def test_the_reference_changes_no_ratio():
         for reference in (None, "car", "bus")
     ]  # fmt: skip
     for answer in answers[1:]:
-        assert [t.statistic for t in answer.tests] == pytest.approx([t.statistic for t in answers[0].tests], abs=1e-6)
+        assert [t.statistic for t in answer.groups] == pytest.approx([t.statistic for t in answers[0].groups], abs=1e-6)
 
 
 def test_attributes_of_what_is_not_available_may_be_missing():
@@ -106,14 +105,14 @@ def test_whole_choices_are_dropped_for_a_missing_value():
     with pytest.raises(InputError, match="must be complete"):
         long_pairs(holes)
     data = long_pairs(holes, missing="drop")
-    assert data.num_pairs == 119 and data.metadata["warnings"] == ["choices dropped for missing values: 1."]
+    assert data.num_rows == 119 and list(data.origin.notes) == ["choices dropped for missing values: 1."]
 
 
 def test_choices_without_a_second_alternative_are_counted():
     wide = trips().with_columns(av_bus=polars.lit(0), av_train=polars.lit(0), mode=polars.lit("bus"))
     mixed = polars.concat([trips(), wide.with_columns(av_bus=polars.lit(1))[:30].cast(trips().schema)])
     data = wide_pairs(mixed.with_columns(av_car=polars.when(polars.int_range(150) < 120).then("av_car").otherwise(0)))
-    assert data.metadata["warnings"] == ["30 of 150 choices have one available alternative, and tell nothing."]
+    assert list(data.origin.notes) == ["30 of 150 choices have one available alternative, and tell nothing."]
 
 
 def changed(frame, row, **values):
@@ -129,13 +128,13 @@ WRONG_WIDE = {
     "must say yes or no": lambda w: (w.with_columns(av_bus=polars.lit(3)), WIDE),
     "must have a column for every alternative": lambda w: (w.drop("cost_car"), WIDE),
     "must have columns of the alternatives": lambda w: (w.with_columns(cost_plane=1.0), WIDE),
-    "one column an alternative": lambda w: (w, Choices({"cost": ["cost_bus"]})),
-    "which is no alternative": lambda w: (w, Choices({"cost": {"plane": "cost_bus"}})),
-    "which does not exist": lambda w: (w, Choices({"cost": {"bus": "cost_buss"}})),
-    "a pattern with one star": lambda w: (w, Choices({"cost": "cost"})),
+    "one column an alternative": lambda w: (w, AlternativeColumns({"cost": ["cost_bus"]})),
+    "which is no alternative": lambda w: (w, AlternativeColumns({"cost": {"plane": "cost_bus"}})),
+    "which does not exist": lambda w: (w, AlternativeColumns({"cost": {"bus": "cost_buss"}})),
+    "a pattern with one star": lambda w: (w, AlternativeColumns({"cost": "cost"})),
     "must be numbers": lambda w: (w.with_columns(cost_bus=polars.lit("cheap")), WIDE),
     "nothing can be identified from one alternative": lambda w: (w.filter(polars.col("mode") == "bus"), WIDE),
-    "every column has one role": lambda w: (w, Choices({"cost": "cost_*"}, "cost_*")),
+    "every column has one role": lambda w: (w, AlternativeColumns({"cost": "cost_*"}, "cost_*")),
 }
 
 
@@ -166,35 +165,37 @@ def test_one_sentence_for_a_wrong_long_table(sentence):
 def test_what_a_long_table_leaves_open_is_said():
     frame = long_form(trips())
     with pytest.raises(InputError, match="found the action column 'mode' too"):
-        demonstrations_of(frame, "mode", choices=Choices(None, None, LONG))
+        load_sample(frame, "mode", choices=AlternativeColumns(None, None, LONG))
     with pytest.raises(InputError, match="need alternatives with names"):
-        demonstrations_of(frame, features=["income"], choices=Choices(["cost"], None, LongTable("trip", "chosen")))
+        load_sample(
+            frame, features=["income"], choices=AlternativeColumns(["cost"], None, LongFormat("trip", "chosen"))
+        )
     with pytest.raises(InputError, match="no column differs"):
-        demonstrations_of(frame.drop("cost", "time"), choices=Choices(None, None, LONG))
+        load_sample(frame.drop("cost", "time"), choices=AlternativeColumns(None, None, LONG))
     with pytest.raises(InputError, match="which columns hold them"):
-        Choices(["cost"])
+        AlternativeColumns(["cost"])
     with pytest.raises(InputError, match="are columns"):
-        Choices({"cost": "cost_*"}, None, LONG)
+        AlternativeColumns({"cost": "cost_*"}, None, LONG)
 
 
 def test_a_column_of_a_long_table_says_what_is_available():
     frame = long_form(trips())
     more = polars.concat([frame.with_columns(there=True), frame.filter(~polars.col("chosen")).with_columns(
         mode=polars.lit("plane"), there=False)[::3].unique("trip", maintain_order=True)])  # fmt: skip
-    data = demonstrations_of(more, choices=Choices(["cost", "time"], "there", LONG))
+    data = load_sample(more, choices=AlternativeColumns(["cost", "time"], "there", LONG))
     assert data.action_names == MODES
     wrong = more.with_columns(there=polars.lit(False))
     with pytest.raises(InputError, match=r"what is chosen must be available, found '(bus|car|train)'"):
-        demonstrations_of(wrong, choices=Choices(["cost"], "there", LONG))
+        load_sample(wrong, choices=AlternativeColumns(["cost"], "there", LONG))
 
 
 def test_alternatives_without_names_have_attributes_alone():
     frame = long_form(trips()).sort("trip", "chosen", descending=[False, True])  # what is chosen comes first
     answer = identify(
-        frame, policy=ChoiceLinear(attributes=["cost", "time"], long=LongTable("trip", "chosen")), test="wilks"
+        frame, policy=ChoiceLinear(attributes=["cost", "time"], long=LongFormat("trip", "chosen")), test="wilks"
     )
-    assert answer.core == ["cost", "time"] and answer.num_parameters == 2
+    assert answer.selected == ("cost", "time") and answer.fit.num_parameters == 2
     again = identify(
-        frame[::-1], policy=ChoiceLinear(attributes=["cost", "time"], long=LongTable("trip", "chosen")), test="wilks"
+        frame[::-1], policy=ChoiceLinear(attributes=["cost", "time"], long=LongFormat("trip", "chosen")), test="wilks"
     )
-    assert again.log_likelihood == pytest.approx(answer.log_likelihood, abs=1e-9)
+    assert again.fit.log_likelihood == pytest.approx(answer.fit.log_likelihood, abs=1e-9)

@@ -6,9 +6,9 @@ import polars
 import pyarrow
 import pytest
 
-from policyspace import Demonstrations, InputError, read, write
-from policyspace.data.bookkeeping import is_bookkeeping, looks_like_episodes
-from policyspace.data.sources import demonstrations_of
+from policyspace import InputError, Sample, read, write
+from policyspace.data import Origin, load_sample
+from policyspace.data.columns import is_bookkeeping, looks_like_episodes
 
 N = 60
 RNG = np.random.default_rng(3)
@@ -20,8 +20,8 @@ def table(**columns) -> polars.DataFrame:
     return polars.DataFrame({"speed": SPEED, "move": MOVE} | columns)
 
 
-def made(frame, **words) -> Demonstrations:
-    return Demonstrations.from_frame(frame, "move", **words)
+def made(frame, **words) -> Sample:
+    return Sample.from_frame(frame, "move", **words)
 
 
 # --- bookkeeping --------------------------------------------------------------------------------------------------
@@ -35,9 +35,9 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_of_the_recorder_are_left_out_by_their_name(name):
     data = made(table(**{name: RNG.normal(size=N)}))
-    assert (data.names, data.metadata["left_out"]) == (("speed",), [name])
+    assert (data.names, data.origin.excluded_columns) == (("speed",), (name,))
     named = made(table(**{name: RNG.normal(size=N)}), features=["speed", name])
-    assert named.names == ("speed", name) and "left_out" not in named.metadata
+    assert named.names == ("speed", name) and not named.origin.excluded_columns
 
 
 @pytest.mark.parametrize("name", ["doneness", "stepsize", "rewarding", "context_seed", "timer", "speed_next"])
@@ -72,25 +72,25 @@ def test_columns_of_types_without_order_are_refused_in_a_sentence(name, kind):
 
 
 def test_a_file_written_here_keeps_features_of_such_names(tmp_path):
-    data = Demonstrations.from_arrays(np.column_stack([SPEED, np.arange(N)]), MOVE, ["reward", "step"])
+    data = Sample.from_arrays(np.column_stack([SPEED, np.arange(N)]), MOVE, ["reward", "step"])
     write(data, tmp_path / "log.csv")
     assert read(tmp_path / "log.csv").names == ("reward", "step")
-    assert not read(tmp_path / "log.csv").metadata
+    assert read(tmp_path / "log.csv").origin == Origin()
 
 
 def test_what_was_left_out_on_reading_is_not_written(tmp_path):
     data = made(table(reward=SPEED))
     write(data, tmp_path / "log.parquet")
-    assert data.metadata and not read(tmp_path / "log.parquet").metadata
+    assert data.origin.excluded_columns and read(tmp_path / "log.parquet").origin == Origin()
 
 
 def test_bookkeeping_is_left_out_of_a_table_beside_an_array_of_actions():
     frame = table(reward=SPEED, run=np.arange(N) // 10).drop("move")
-    data = demonstrations_of(frame, MOVE)
+    data = load_sample(frame, MOVE)
     assert data.names == ("speed", "run")
-    assert data.metadata["left_out"] == ["reward"]
-    assert "'run' looks like episodes" in data.metadata["warnings"][0]
-    assert "warnings" not in demonstrations_of(frame, MOVE, episodes=np.arange(N) // 10).metadata
+    assert data.origin.excluded_columns == ("reward",)
+    assert "'run' looks like episodes" in data.origin.notes[0]
+    assert not load_sample(frame, MOVE, episodes=np.arange(N) // 10).origin.notes
 
 
 # --- patterns -----------------------------------------------------------------------------------------------------
@@ -130,10 +130,10 @@ NO_EPISODES = {
 def test_a_column_that_looks_like_episodes_is_pointed_out_and_stays(name):
     frame = table(run=EPISODES[name])
     data = made(frame)
-    assert data.metadata["warnings"] == ["column 'run' looks like episodes: declare it with --episodes run."]
+    assert list(data.origin.notes) == ["column 'run' looks like episodes: declare it with --episodes run."]
     assert "run" in (*data.names, *data.blocks)
-    assert not made(frame, episodes="run").metadata
-    assert "--episodes episode" in made(table(episode=EPISODES[name])).metadata["warnings"][0]
+    assert made(frame, episodes="run").origin == Origin()
+    assert "--episodes episode" in made(table(episode=EPISODES[name])).origin.notes[0]
 
 
 @pytest.mark.parametrize("name", NO_EPISODES)
@@ -147,7 +147,7 @@ def test_subjects_are_a_column_of_any_labels_or_an_array(tmp_path):
     for data in (made(table(who=people), subjects="who"), read(tmp_path / "log.csv", "move", subject="who")):
         assert data.names == ("speed",)
         assert data.subjects.tolist() == list(range(N))
-    assert Demonstrations.from_arrays(SPEED, MOVE, subjects=people).subjects.tolist() == list(range(N))
+    assert Sample.from_arrays(SPEED, MOVE, subjects=people).subjects.tolist() == list(range(N))
     with pytest.raises(InputError, match="subjects= names a column, found a value of type list"):
         made(table(), subjects=people)
 
@@ -204,7 +204,7 @@ def test_a_column_that_cannot_be_categories_is_refused():
     with pytest.raises(InputError, match="only a column that is used can be categorical, found 'gear'"):
         made(table(gear=GEAR), features=["speed"], categorical=["gear"])
     with pytest.raises(InputError, match="put them in one table"):
-        demonstrations_of(SPEED, MOVE, categorical=["x0"])
+        load_sample(SPEED, MOVE, categorical=["x0"])
 
 
 # --- missing values -----------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_texts_that_say_missing_are_missing_and_no_category(kind, mark):
     data = made(frame, missing="drop")
     kept = [i for i in range(N) if i not in (4, 7)]
     np.testing.assert_array_equal(data.features[:, 0], SPEED[kept])
-    assert data.metadata["warnings"] == ["rows dropped for missing values: 2 of 60 ('gear' misses 2)."]
+    assert list(data.origin.notes) == ["rows dropped for missing values: 2 of 60 ('gear' misses 2)."]
     if kind in ("csv numbers", "pandas object"):
         np.testing.assert_array_equal(data.features[:, 1], [i % 5 for i in kept])
     else:
@@ -270,5 +270,5 @@ def test_labels_episodes_and_numbers_may_miss_values_and_rows_are_dropped_togeth
 def test_a_label_none_that_was_written_here_is_a_label(tmp_path):
     labels = np.array(["None", "NA"])[np.arange(N) % 2]
     for suffix in (".csv", ".parquet", ".npz"):
-        write(Demonstrations.from_arrays(SPEED, labels), tmp_path / f"log{suffix}")
+        write(Sample.from_arrays(SPEED, labels), tmp_path / f"log{suffix}")
         assert read(tmp_path / f"log{suffix}").action_names == ("NA", "None")

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.errors import InputError
+from policyspace import InputError, Sample
+from policyspace.data import Origin
 
 X = np.arange(12.0).reshape(4, 3)
 LABELS = ["left", "right", "left", "stay"]
@@ -32,56 +32,56 @@ def sentence(error: pytest.ExceptionInfo[InputError]) -> str:
 
 
 def test_text_actions_become_codes_of_sorted_labels():
-    made = Demonstrations.from_arrays(X, LABELS)
+    made = Sample.from_arrays(X, LABELS)
     assert made.discrete and made.action_names == ("left", "right", "stay")
     assert made.actions.tolist() == [0, 1, 0, 2] and made.actions.dtype == np.int64
     assert made.names == ("x0", "x1", "x2") and made.features.dtype == np.float64
-    assert made.num_pairs == 4 and made.num_episodes is None and made.total_weight == 4.0
+    assert made.num_rows == 4 and made.num_episodes is None and made.total_weight == 4.0
 
 
 def test_whole_numbers_sort_as_numbers_and_booleans_as_false_true():
-    assert Demonstrations.from_arrays(X, [10, 9, 2, 10]).action_names == ("2", "9", "10")
-    assert Demonstrations.from_arrays(X, [True, False, True, True]).action_names == ("False", "True")
+    assert Sample.from_arrays(X, [10, 9, 2, 10]).action_names == ("2", "9", "10")
+    assert Sample.from_arrays(X, [True, False, True, True]).action_names == ("False", "True")
 
 
 def test_floats_are_continuous_and_either_way_can_be_forced():
-    floats = Demonstrations.from_arrays(X, [0.0, 1.0, 0.0, 2.0])
+    floats = Sample.from_arrays(X, [0.0, 1.0, 0.0, 2.0])
     assert not floats.discrete and floats.actions.shape == (4, 1) and floats.action_names == ("action",)
-    assert floats.looks_discrete
-    forced = Demonstrations.from_arrays(X, [0.0, 1.0, 0.0, 2.0], discrete=True, reference=1.0)
-    assert forced.discrete and forced.action_names == ("0", "2", "1") and not forced.looks_discrete
-    numbers = Demonstrations.from_arrays(X, [0, 1, 0, 2], discrete=False)
+    assert floats.maybe_discrete
+    forced = Sample.from_arrays(X, [0.0, 1.0, 0.0, 2.0], discrete=True, reference=1.0)
+    assert forced.discrete and forced.action_names == ("0", "2", "1") and not forced.maybe_discrete
+    numbers = Sample.from_arrays(X, [0, 1, 0, 2], discrete=False)
     assert not numbers.discrete and numbers.actions[:, 0].tolist() == [0.0, 1.0, 0.0, 2.0]
 
 
 def test_looks_discrete_needs_few_whole_values_in_one_column():
-    assert not Demonstrations.from_arrays(X, [0.0, 0.5, 0.0, 2.0]).looks_discrete
-    assert not Demonstrations.from_arrays(np.ones((11, 1)), np.arange(11.0)).looks_discrete
-    assert Demonstrations.from_arrays(np.ones((11, 1)), np.arange(11.0) % 10).looks_discrete
-    assert not Demonstrations.from_arrays(X, X[:, :2]).looks_discrete
+    assert not Sample.from_arrays(X, [0.0, 0.5, 0.0, 2.0]).maybe_discrete
+    assert not Sample.from_arrays(np.ones((11, 1)), np.arange(11.0)).maybe_discrete
+    assert Sample.from_arrays(np.ones((11, 1)), np.arange(11.0) % 10).maybe_discrete
+    assert not Sample.from_arrays(X, X[:, :2]).maybe_discrete
 
 
 def test_several_columns_are_continuous():
-    made = Demonstrations.from_arrays(X, X[:, :2])
+    made = Sample.from_arrays(X, X[:, :2])
     assert made.actions.shape == (4, 2) and made.action_names == ("action_0", "action_1")
-    assert Demonstrations.from_arrays(X, X[:, :2], action_names=["gas", "wheel"]).action_names == ("gas", "wheel")
-    assert Demonstrations.from_arrays(X, np.array([[0], [1], [0], [2]])).discrete
+    assert Sample.from_arrays(X, X[:, :2], action_names=["gas", "wheel"]).action_names == ("gas", "wheel")
+    assert Sample.from_arrays(X, np.array([[0], [1], [0], [2]])).discrete
 
 
 def test_action_names_order_labels_or_name_codes():
-    ordered = Demonstrations.from_arrays(X, LABELS, action_names=["stay", "left", "right"])
+    ordered = Sample.from_arrays(X, LABELS, action_names=["stay", "left", "right"])
     assert [ordered.action_names[a] for a in ordered.actions] == LABELS
     assert ordered.action_names == ("stay", "left", "right")
-    named = Demonstrations.from_arrays(X, [0, 1, 0, 2], action_names=["left", "right", "stay"])
+    named = Sample.from_arrays(X, [0, 1, 0, 2], action_names=["left", "right", "stay"])
     assert [named.action_names[a] for a in named.actions] == LABELS
-    labels = Demonstrations.from_arrays(X, [1, 0, 0, 1], action_names=["1", "0"])
+    labels = Sample.from_arrays(X, [1, 0, 0, 1], action_names=["1", "0"])
     assert [labels.action_names[a] for a in labels.actions] == ["1", "0", "0", "1"]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=4, max_size=30), st.sampled_from(["a", "b", "c", "d"]))
 def test_reference_moves_last_and_rows_keep_their_labels(labels, reference):
     labels = [*"abcd", *labels]
-    made = Demonstrations.from_arrays(np.ones((len(labels), 1)), labels, reference=reference)
+    made = Sample.from_arrays(np.ones((len(labels), 1)), labels, reference=reference)
     assert made.action_names[-1] == reference
     assert [made.action_names[a] for a in made.actions] == labels
     assert list(made.action_names[:-1]) == sorted(made.action_names[:-1])
@@ -94,7 +94,7 @@ def test_episodes_count_from_zero_by_first_appearance(labels, kind):
     given_labels = [str(label).encode() if kind is bytes else kind(label) for label in labels]
     order = list(dict.fromkeys(labels))
     actions = np.arange(len(labels) + 1) % 2
-    made = Demonstrations.from_arrays(np.ones((len(labels) + 1, 1)), actions, episodes=[*given_labels, given_labels[0]])
+    made = Sample.from_arrays(np.ones((len(labels) + 1, 1)), actions, episodes=[*given_labels, given_labels[0]])
     assert made.episodes is not None
     assert made.episodes.tolist() == [order.index(label) for label in [*labels, labels[0]]]
     assert made.num_episodes == len(order)
@@ -102,7 +102,7 @@ def test_episodes_count_from_zero_by_first_appearance(labels, kind):
 
 def test_arrays_are_copies_that_cannot_be_changed():
     features, weights = X.copy(), np.ones(4)
-    made = Demonstrations.from_arrays(features, LABELS, weights=weights, episodes=[0, 0, 1, 1])
+    made = Sample.from_arrays(features, LABELS, weights=weights, episodes=[0, 0, 1, 1])
     features[0, 0] = weights[0] = 99.0
     assert made.features[0, 0] == 0.0 and made.total_weight == 4.0
     for array in (made.features, made.actions, made.weights, made.episodes):
@@ -113,25 +113,25 @@ def test_arrays_are_copies_that_cannot_be_changed():
 
 
 def test_pickle_returns_the_same():
-    made = Demonstrations.from_arrays(X, LABELS, blocks={"b": ["x0"]}, metadata={"truth": ["x0"]})
+    made = Sample.from_arrays(X, LABELS, blocks={"b": ["x0"]}, origin={"ground_truth": ["x0"]})
     again = pickle.loads(pickle.dumps(made))
     assert again.features.tobytes() == made.features.tobytes() and again.blocks == made.blocks
-    assert again.metadata == {"truth": ["x0"]} and again.action_names == made.action_names
+    assert again.origin == Origin(ground_truth=("x0",)) and again.action_names == made.action_names
 
 
 def test_constructor_takes_codes_and_allows_an_action_that_a_simulated_agent_never_played():
-    made = Demonstrations(X, np.array([0, 1, 0, 1]), ("a", "b", "c"), ("left", "right", "stay"))
+    made = Sample(X, np.array([0, 1, 0, 1]), ("a", "b", "c"), ("left", "right", "stay"))
     assert made.discrete and made.action_names[-1] == "stay"
-    assert Demonstrations(X, np.array([0, 3, 0, 1])).action_names == ("0", "1", "2", "3")
+    assert Sample(X, np.array([0, 3, 0, 1])).action_names == ("0", "1", "2", "3")
 
 
 def test_rows_of_weight_zero_do_not_count_as_choices():
     with pytest.raises(InputError, match="every row has the action 'left'"):
-        Demonstrations.from_arrays(X, LABELS, weights=[1, 0, 2, 0])
+        Sample.from_arrays(X, LABELS, weights=[1, 0, 2, 0])
 
 
 def test_constant_and_duplicate_features_and_fewer_rows_than_features_are_for_later_stages():
-    made = Demonstrations.from_arrays(np.ones((2, 5)), ["a", "b"])
+    made = Sample.from_arrays(np.ones((2, 5)), ["a", "b"])
     assert made.features.shape == (2, 5)
 
 
@@ -195,18 +195,18 @@ BAD_ARRAYS = {
 def test_bad_arrays_are_refused_in_one_sentence(case):
     arguments, match = BAD_ARRAYS[case]
     with pytest.raises(InputError, match=match) as error:
-        Demonstrations.from_arrays(**arguments)
+        Sample.from_arrays(**arguments)
     sentence(error)
 
 
 def test_many_labels_are_kept_when_the_caller_insists_or_each_is_frequent():
-    assert len(Demonstrations.from_arrays(np.ones((200, 1)), np.arange(200), discrete=True).action_names) == 200
-    assert len(Demonstrations.from_arrays(np.ones((2000, 1)), np.arange(2000) % 150).action_names) == 150
+    assert len(Sample.from_arrays(np.ones((200, 1)), np.arange(200), discrete=True).action_names) == 200
+    assert len(Sample.from_arrays(np.ones((2000, 1)), np.arange(2000) % 150).action_names) == 150
 
 
 def test_a_stray_huge_code_is_refused_at_once():
     with pytest.raises(InputError, match="action codes must be"):
-        Demonstrations(X, np.array([0, 1, 2, 10**15]))
+        Sample(X, np.array([0, 1, 2, 10**15]))
 
 
 anything = st.one_of(
@@ -230,12 +230,12 @@ anything = st.one_of(
 @pytest.mark.filterwarnings("ignore")
 def test_any_arrays_give_demonstrations_or_an_input_error(features, actions, episodes, weights, discrete):
     try:
-        made = Demonstrations.from_arrays(features, actions, episodes=episodes, weights=weights, discrete=discrete)
+        made = Sample.from_arrays(features, actions, episodes=episodes, weights=weights, discrete=discrete)
     except InputError as error:
         assert "\n" not in str(error)
     else:
         assert (
-            np.isfinite(made.features).all() and np.isfinite(made.actions).all() and len(made.actions) == made.num_pairs
+            np.isfinite(made.features).all() and np.isfinite(made.actions).all() and len(made.actions) == made.num_rows
         )
 
 
@@ -262,7 +262,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_every_kind_of_table_gives_the_same(kind):
-    made = Demonstrations.from_frame(FRAMES[kind], "move", episodes="run", weights="mass", reference="left")
+    made = Sample.from_frame(FRAMES[kind], "move", episodes="run", weights="mass", reference="left")
     assert made.names == ("speed", "lit", "sky=rain", "sky=snow")
     assert made.blocks == {"sky": ("sky=rain", "sky=snow")}
     one_hot = [[float(sky == level) for level in ("rain", "snow")] for sky in TABLE["sky"]]
@@ -277,28 +277,28 @@ def test_every_kind_of_table_gives_the_same(kind):
 
 
 def test_features_may_be_chosen_and_ordered():
-    made = Demonstrations.from_frame(FRAMES["polars"], "move", features=["mass", "speed"])
+    made = Sample.from_frame(FRAMES["polars"], "move", features=["mass", "speed"])
     assert made.names == ("mass", "speed") and made.features[0].tolist() == [1.0, 1.0]
-    assert Demonstrations.from_frame(FRAMES["polars"], "move", features="mass").names == ("mass",)
+    assert Sample.from_frame(FRAMES["polars"], "move", features="mass").names == ("mass",)
 
 
 def test_continuous_action_columns_keep_their_names():
-    made = Demonstrations.from_frame(FRAMES["polars"], "mass", features=["speed"])
+    made = Sample.from_frame(FRAMES["polars"], "mass", features=["speed"])
     assert not made.discrete and made.action_names == ("mass",)
-    two = Demonstrations.from_frame(FRAMES["polars"], ["mass", "speed"], features=["lit"])
+    two = Sample.from_frame(FRAMES["polars"], ["mass", "speed"], features=["lit"])
     assert two.action_names == ("mass", "speed") and two.actions[3].tolist() == [2.0, 4.0]
-    whole = Demonstrations.from_frame(FRAMES["polars"], "speed", features=["lit"], discrete=False)
+    whole = Sample.from_frame(FRAMES["polars"], "speed", features=["lit"], discrete=False)
     assert not whole.discrete and whole.action_names == ("speed",)
 
 
 def test_boolean_action_is_discrete():
-    made = Demonstrations.from_frame(FRAMES["polars"], "lit", features=["speed"])
+    made = Sample.from_frame(FRAMES["polars"], "lit", features=["speed"])
     assert made.action_names == ("False", "True") and made.actions.tolist() == [1, 0, 1, 1, 0, 0]
 
 
 def test_numbers_written_with_spaces_are_numbers():
     frame = polars.DataFrame({"x": [" 1.5", "2 ", " 3"], "n": [" 1", " 2", "3"], "a": [" 1", " 2", " 1"]})
-    made = Demonstrations.from_frame(frame, "a")
+    made = Sample.from_frame(frame, "a")
     assert made.features.tolist() == [[1.5, 1.0], [2.0, 2.0], [3.0, 3.0]] and made.action_names == ("1", "2")
 
 
@@ -312,7 +312,7 @@ def test_dates_may_name_episodes_and_narrow_numbers_are_widened():
             "a": ["u", "v", "u"],
         }
     )
-    made = Demonstrations.from_frame(frame, "a", episodes="day")
+    made = Sample.from_frame(frame, "a", episodes="day")
     assert made.episodes is not None and made.episodes.tolist() == [0, 1, 0]
     assert made.features.tolist() == [[1, 0.5, 0.5], [2, 0.25, 1.5], [3, 2, 2]]
 
@@ -370,12 +370,12 @@ BAD_TABLES = {
 def test_bad_tables_are_refused_in_one_sentence(case):
     frame, arguments, match = BAD_TABLES[case]
     with pytest.raises(InputError, match=match) as error:
-        Demonstrations.from_frame(frame, **({"action": "move"} | arguments))
+        Sample.from_frame(frame, **({"action": "move"} | arguments))
     sentence(error)
 
 
 def test_importing_demonstrations_imports_no_table_library():
     heavy = ["polars", "pyarrow", "pandas", "jax", "scipy"]
-    code = f"import sys, policyspace.data.demonstrations; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, policyspace.data.sample; print([name for name in {heavy} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

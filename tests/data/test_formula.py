@@ -6,7 +6,7 @@ import pytest
 
 import policyspace
 from policyspace import InputError
-from policyspace.data.formula import parse_formula
+from policyspace.data import parse_formula
 
 pytest.importorskip("formulaic")
 
@@ -23,45 +23,45 @@ def test_terms_are_the_products_of_their_columns():
     answer = policyspace.identify(
         data, formula="choice ~ time*income + I(time**2) + log(income) + road:time + road", test="wilks"
     )
-    assert answer.settings["groups"] == ["time", "income", "time**2", "log(income)", "road", "time:income", "road:time"]
+    assert answer.policy.groups == ("time", "income", "time**2", "log(income)", "road", "time:income", "road:time")
     sm = pytest.importorskip("statsmodels.formula.api")
     y = data.with_columns((polars.col("choice") == "l").cast(int).alias("y")).to_pandas()
     peer = sm.logit("y ~ time*income + I(time**2) + np.log(income) + road*time", y).fit(disp=0, tol=1e-12)
-    assert answer.log_likelihood == pytest.approx(peer.llf, abs=1e-7)
+    assert answer.fit.log_likelihood == pytest.approx(peer.llf, abs=1e-7)
 
 
 def test_marginality():
     data = frame()
     answer = policyspace.identify(data, formula="choice ~ time*income + road", test="wilks")
-    tests = {test.group: test for test in answer.tests}
+    tests = {test.group: test for test in answer.groups}
     x = data.with_columns((polars.col("time") * polars.col("income")).alias("both"))
 
     def log_likelihood(*names):
-        return policyspace.identify(x, "choice", features=[*names, "road"], test="wilks").log_likelihood
+        return policyspace.identify(x, "choice", features=[*names, "road"], test="wilks").fit.log_likelihood
 
     full = log_likelihood("time", "income", "both")
     assert tests["time:income"].statistic == pytest.approx(2 * (full - log_likelihood("time", "income")), abs=1e-6)
     assert tests["time"].statistic == pytest.approx(2 * (full - log_likelihood("income")), abs=1e-6)
     assert [tests[name].degrees_of_freedom for name in ("time", "income", "time:income", "road")] == [2, 2, 1, 2]
     assert tests["income"].adjusted_p_value <= tests["time:income"].adjusted_p_value
-    assert answer.core == ["time", "income", "time:income"]
+    assert answer.selected == ("time", "income", "time:income")
 
 
 def test_terms_of_one_column_are_not_for_the_lean_test():
     subjects = {"subjects": "who", "formula": "choice ~ time*income"}
-    many, few = (frame().with_columns(who=polars.int_range(500) % size) for size in (50, 10))
+    many, few = (frame().with_columns(who=polars.int_range(500) % size) for size in (50, 4))
     answer = policyspace.identify(many, **subjects)
-    assert answer.test == "robust" and answer.promise and answer.core == ["time", "income", "time:income"]
-    assert policyspace.identify(few, **subjects).promise is None
+    assert answer.test.name == "mixed" and answer.guarantee and answer.selected == ("time", "income", "time:income")
+    assert policyspace.identify(few, **subjects).guarantee is None
     with pytest.raises(InputError, match="in any form"):
         policyspace.identify(many, **subjects, test="lean")
-    assert policyspace.identify(many, subjects="who", formula="choice ~ time + income").test == "lean"
+    assert policyspace.identify(many, subjects="who", formula="choice ~ time + income").test.name == "mixed"
 
 
 def test_files_and_rules(tmp_path):
     frame().write_csv(tmp_path / "log.csv")
     answer = policyspace.identify(tmp_path / "log.csv", formula="choice ~ time + I(time**2)", test="wilks")
-    assert [test.degrees_of_freedom for test in answer.tests] == [2, 1]
+    assert [test.degrees_of_freedom for test in answer.groups] == [2, 1]
     with pytest.raises(InputError, match="simplified rule"):
         policyspace.identify(frame(), formula="choice ~ time*income", rule="combinatorial")
     with pytest.raises(InputError, match="beside it"):

@@ -5,6 +5,7 @@ import io
 import os
 import socket
 import stat
+import tempfile
 import tracemalloc
 import zipfile
 
@@ -14,12 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyspace.data import input_files
-from policyspace.data.input_files import lines_of, parse_json, read_toml, settings_text
-from policyspace.data.limits import DEFAULTS, check_seed, limit
-from policyspace.data.npy import read_archive, read_npy
-from policyspace.data.readers import read
-from policyspace.errors import InputError, repeated
+from policyspace import InputError, read
+from policyspace import safe_io as input_files
+from policyspace.errors import repeated
+from policyspace.runtime import DEFAULTS, check_seed, limit
+from policyspace.safe_io import guarded, lines_of, parse_json, read_archive, read_npy, read_toml, settings_text
 
 
 def refused(call, *parts):
@@ -133,7 +133,7 @@ def test_many_columns_are_refused_before_they_are_read(suffix, tmp_path, monkeyp
         np.savez(path, features=frame.to_numpy(), actions=[0, 1])
     refused(lambda: read(path, actions="c0"), "MAX_COLUMNS", "50")
     monkeypatch.setenv("POLICYSPACE_MAX_COLUMNS", "100")
-    assert read(path, actions=None if suffix == ".npz" else "c0").num_pairs == 2
+    assert read(path, actions=None if suffix == ".npz" else "c0").num_rows == 2
 
 
 def test_rows_that_take_no_room_are_counted(tmp_path, monkeypatch):
@@ -226,3 +226,53 @@ def test_seeds_beyond_64_bits_are_refused(seed):
 def test_the_first_repeated_name(names):
     expected = next((name for i, name in enumerate(names) if name in names[:i]), None)
     assert repeated(names) == expected
+
+
+# -- The guard itself: whatever a parser does, the next one too.
+
+PARSER = """
+import os, time
+def honest(source, content): content.write(b"12345"); return {"name": source}
+def hangs(source, content): time.sleep(100)
+def spins(source, content):
+    while True: pass
+def grows(source, content): content.write(b"x" * (2 << 30))
+def crashes(source, content): os.abort()
+def leaves(source, content): os._exit(7)
+def prints(source, content): print("hello"); os.write(1, b"hello"); os.write(2, b"hello")
+def fails(source, content): raise RuntimeError("no such thing\\nas this")
+"""
+
+
+@pytest.fixture
+def parser(tmp_path, monkeypatch):
+    (tmp_path / "parser_of_somebody.py").write_text(PARSER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("POLICYSPACE_MAX_PARSER_SECONDS", "1")
+    return "parser_of_somebody:"
+
+
+def test_what_a_parser_finds_comes_back(parser):
+    with tempfile.TemporaryFile() as content:
+        assert guarded(f"{parser}honest", "a\nb é", [], content) == {"name": "a\nb é"}
+        assert content.read() == b"12345"
+    with tempfile.TemporaryFile() as content:
+        assert guarded(f"{parser}prints", "a", [], content) is None
+        assert content.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("hangs", "takes more than 1 seconds: if that is meant, set POLICYSPACE_MAX_PARSER_SECONDS"),
+        ("spins", "takes more than 1 seconds"),
+        ("grows", "bytes of memory: if that is meant, set POLICYSPACE_MAX_PARSER_BYTES"),
+        ("crashes", "was stopped (SIGABRT)"),
+        ("leaves", "was stopped (exit code 7)"),
+        ("fails", "found otherwise (no such thing)"),
+    ],
+)
+def test_what_a_parser_may_do(name, words, parser):
+    with pytest.raises(InputError) as error, tempfile.TemporaryFile() as content:
+        guarded(f"{parser}{name}", "a", [], content)
+    assert words in str(error.value)

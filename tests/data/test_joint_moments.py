@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from policyspace.data.blocks import Block
-from policyspace.data.joint_moments import MomentsOf
-from policyspace.data.large.layout import StoredBlock
+from policyspace.data import ComputeMoments, RowBlock
+from policyspace.data.large.layout import ColumnarBlock
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -23,9 +22,9 @@ def test_scatter_and_mean_are_exact_to_rounding(num_labels, away, weighted):
     mean = (w[:, None] * z).sum(axis=0) / w.sum()
     scatter = (w[:, None] * (z - mean)).T @ (z - mean)
     scale = np.sqrt(np.diag(scatter)) + 1e-300
-    of = MomentsOf(np.zeros(z.shape[1]), num_labels)
-    blocks = Block(x, actions, weights), Block(np.asfortranarray(x), actions, weights)
-    for block in (*blocks, StoredBlock(columns, actions, weights)):
+    of = ComputeMoments(np.zeros(z.shape[1]), num_labels)
+    blocks = RowBlock(x, actions, weights), RowBlock(np.asfortranarray(x), actions, weights)
+    for block in (*blocks, ColumnarBlock(columns, actions, weights)):
         (found,) = of(block)
         assert found.total_weight == w.sum()
         assert np.abs(found.mean - mean).max() <= 1e-15 * max(1, away)
@@ -41,7 +40,7 @@ def test_no_number_beyond_a_bound_stays_hidden(bad, everywhere):
     x = np.random.default_rng(0).normal(size=(300, 3))
     x[slice(None) if everywhere else 7, 1] = bad
     with np.errstate(all="ignore"):
-        (here,) = MomentsOf(np.zeros(4))(Block(x, x[:, :1]))
-        (other,) = MomentsOf(np.zeros(4))(Block(x[:, ::2].repeat(2, axis=1)[:, :3], x[:, :1]))
+        (here,) = ComputeMoments(np.zeros(4))(RowBlock(x, x[:, :1]))
+        (other,) = ComputeMoments(np.zeros(4))(RowBlock(x[:, ::2].repeat(2, axis=1)[:, :3], x[:, :1]))
         assert other.within(1e60)
         assert not any(sums.within(1e60) for sums in (here, here + other, other + here))

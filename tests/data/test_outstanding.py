@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from policyspace.data.blocks import ArrayRows, Block
-from policyspace.data.outstanding import FAR, SUSPECT, Far, FarOf
+from policyspace.data import ExtremeRows, FindExtremeRows, InMemoryRows, RowBlock
+from policyspace.data.rows import FAR, SUSPECT
 
 NUM, WIDTH = 50_000, 4
 
@@ -19,16 +19,16 @@ def log(spread_of_first, rare=20):
 
 
 def found_in_blocks(far, x, actions):
-    parts = [far(Block(x[i : i + 777], actions[i : i + 777]))[0] for i in range(0, NUM, 777)]
+    parts = [far(RowBlock(x[i : i + 777], actions[i : i + 777]))[0] for i in range(0, NUM, 777)]
     return sum(parts[1:], parts[0])
 
 
 @pytest.mark.parametrize(("spread_of_first", "enough"), [(1.0, True), (0.5, True), (3.0, False), (0.0, False)])
 def test_rows_found_by_the_first_rows_are_those_of_all(spread_of_first, enough):
     x, actions = log(spread_of_first)
-    first, known = ArrayRows(x[:1000], actions[:1000]), ArrayRows(x[::7], actions[::7])
-    by, other = FarOf.of(first, np.full(WIDTH, 5.0), SUSPECT), FarOf.of(known, np.full(WIDTH, 5.0))
-    again = Far(by, found_in_blocks(by, x, actions)).again(other)
+    first, known = InMemoryRows(x[:1000], actions[:1000]), InMemoryRows(x[::7], actions[::7])
+    by, other = FindExtremeRows.of(first, np.full(WIDTH, 5.0), SUSPECT), FindExtremeRows.of(known, np.full(WIDTH, 5.0))
+    again = ExtremeRows(by, found_in_blocks(by, x, actions)).again(other)
     assert (again is not None) == enough
     if again is not None:
         distance = np.abs((x - x[::7].mean(axis=0)) / x[::7].std(axis=0)).max(axis=1)
@@ -52,8 +52,8 @@ def test_a_log_whose_first_rows_have_none_is_read_once_less(tmp_path, monkeypatc
         pa.parquet.write_table(table, tmp_path / f"{name}.parquet")
         answer = identify(tmp_path / f"{name}.parquet", "label", test="wilks")
         whole = identify(x, action, test="wilks")
-        said.append(int(answer.settings["reading"].split("Read in ")[1].split()[0]))
-        statistics.append([(a.statistic, b.statistic) for a, b in zip(answer.tests, whole.tests, strict=True)])
+        said.append(answer.data.out_of_core.passes)
+        statistics.append([(a.statistic, b.statistic) for a, b in zip(answer.groups, whole.groups, strict=True)])
     assert said[0] == said[1] - 1
     for streamed, exact in np.vstack(statistics):
         assert streamed == pytest.approx(exact, rel=1e-6, abs=1e-6)

@@ -19,28 +19,26 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.data.readers import SUFFIXES, read, write
-from policyspace.data.roles import Roles
-from policyspace.errors import InputError
+from policyspace import InputError, Sample, read, write
+from policyspace.data import SUFFIXES, Origin, Schema
 
 FUZZ = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def assert_same(found: Demonstrations, expected: Demonstrations) -> None:
+def assert_same(found: Sample, expected: Sample) -> None:
     for name in ("features", "actions", "episodes", "weights", "subjects"):
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None) == (other is None), name
         if one is not None:  # bits, so that −0.0 is not 0.0
             assert one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes(), name
-    for name in ("names", "action_names", "blocks", "metadata"):
+    for name in ("names", "action_names", "blocks", "origin"):
         assert getattr(found, name) == getattr(expected, name), name
 
 
 @pytest.fixture
-def discrete() -> Demonstrations:
+def discrete() -> Sample:
     rng = np.random.default_rng(0)
-    return Demonstrations.from_arrays(
+    return Sample.from_arrays(
         rng.normal(size=(40, 3)),
         rng.permutation(np.arange(40) % 3).astype(str),
         features=["speed", "sky=rain", "sky=snow"],
@@ -48,14 +46,14 @@ def discrete() -> Demonstrations:
         weights=rng.random(40),
         reference="1",
         blocks={"sky": ["sky=rain", "sky=snow"]},
-        metadata={"truth": ["speed"], "configuration": {"wind": [0.1, -2.0]}},
+        origin={"ground_truth": ["speed"], "configuration": {"wind": [0.1, -2.0]}},
     )
 
 
 @pytest.fixture
-def continuous() -> Demonstrations:
+def continuous() -> Sample:
     rng = np.random.default_rng(1)
-    return Demonstrations.from_arrays(rng.normal(size=(30, 2)), rng.normal(size=(30, 2)), action_names=["gas", "wheel"])
+    return Sample.from_arrays(rng.normal(size=(30, 2)), rng.normal(size=(30, 2)), action_names=["gas", "wheel"])
 
 
 # --- round trips --------------------------------------------------------------------------------------------------
@@ -78,8 +76,8 @@ def test_subjects_survive_and_a_file_without_them_does_not_mention_them(suffix, 
     write(told, path)
     assert_same(read(path), told)
     assert read(path).subjects.tolist() == [0] * 20 + [1] * 20
-    assert Roles.of(told).subject == "subject"
-    assert list(json.loads(Roles.of(discrete).to_json())) == list(json.loads(header()))
+    assert Schema.of(told).subject == "subject"
+    assert "subject" not in json.loads(Schema.of(discrete).to_json())
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".arrow", ".npz"])
@@ -99,7 +97,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @st.composite
-def demonstrations(draw) -> Demonstrations:
+def demonstrations(draw) -> Sample:
     n, q = draw(st.integers(2, 6)), draw(st.integers(1, 4))
     names = draw(st.lists(text, min_size=q, max_size=q, unique=True))
     features = draw(hnp.arrays(np.float64, (n, q), elements=finite))
@@ -114,8 +112,8 @@ def demonstrations(draw) -> Demonstrations:
     episodes = draw(st.none() | hnp.arrays(np.int64, n))
     block = draw(text)
     blocks = {} if block in names else draw(st.sampled_from([{}, {block: tuple(names[: max(q - 1, 1)])}]))
-    metadata = draw(st.dictionaries(text, json_values, max_size=3))
-    return Demonstrations(features, actions, tuple(names), tuple(action_names), episodes, weights, blocks, metadata)
+    origin = Origin.of(draw(st.dictionaries(text, json_values, max_size=3)))
+    return Sample(features, actions, tuple(names), tuple(action_names), episodes, weights, blocks, origin)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet", ".feather", ".npz"])
@@ -129,7 +127,7 @@ def test_any_demonstrations_survive_a_round_trip(suffix, tmp_path, made):
 def test_random_bit_patterns_survive_csv(tmp_path):
     bits = np.random.default_rng(2).integers(0, 2**64, size=20_000, dtype=np.uint64).view(np.float64)
     values = np.append(bits[np.isfinite(bits)], [0.0, -0.0, 5e-324, 1e16, 1e22, 2.0**53 + 2])
-    made = Demonstrations.from_arrays(values, values[::-1].copy())
+    made = Sample.from_arrays(values, values[::-1].copy())
     write(made, tmp_path / "log.csv")
     assert_same(read(tmp_path / "log.csv"), made)
 
@@ -147,7 +145,7 @@ def test_files_are_plain_tables_for_other_tools(tmp_path, discrete):
 
 
 def test_an_action_that_was_never_played_survives(tmp_path):
-    made = Demonstrations(np.ones((3, 1)), np.array([0, 1, 0]), ("x",), ("left", "right", "stay"))
+    made = Sample(np.ones((3, 1)), np.array([0, 1, 0]), ("x",), ("left", "right", "stay"))
     for suffix in (".csv", ".parquet", ".npz"):
         write(made, tmp_path / f"log{suffix}")
         assert_same(read(tmp_path / f"log{suffix}"), made)
@@ -161,7 +159,7 @@ def test_arguments_override_the_header(suffix, tmp_path, discrete):
     path = tmp_path / f"log{suffix}"
     write(discrete, path)
     other = read(path, reference="0")
-    assert other.action_names[-1] == "0" and other.metadata == discrete.metadata
+    assert other.action_names[-1] == "0" and other.origin == discrete.origin
     assert [other.action_names[a] for a in other.actions] == [discrete.action_names[a] for a in discrete.actions]
     fewer = read(path, features=["speed", "sky=snow"])
     assert fewer.names == ("speed", "sky=snow") and fewer.blocks == {"sky": ("sky=snow",)}
@@ -208,9 +206,7 @@ def write_plain(path: Path) -> None:
 def test_tables_of_other_tools_read_the_same(suffix, tmp_path):
     path = tmp_path / f"log{suffix}"
     write_plain(path)
-    assert_same(
-        read(path, "move", reference="l"), Demonstrations.from_frame(polars.DataFrame(LOG), "move", reference="l")
-    )
+    assert_same(read(path, "move", reference="l"), Sample.from_frame(polars.DataFrame(LOG), "move", reference="l"))
     with pytest.raises(InputError, match=r"--actions; the columns are 'speed', 'sky', 'move'"):
         read(path)
     with pytest.raises(InputError, match=r"no column 'mov': did you mean 'move'\?"):
@@ -297,7 +293,7 @@ BAD_CSV = {
     "header no json": ("# policyspace: {]\nx,move\n1,a\n2,b\n", "must be JSON"),
     "header empty": ("# policyspace: {}\nx,move\n1,a\n2,b\n", "damaged"),
     "header list": ("# policyspace: [1]\nx,move\n1,a\n2,b\n", "damaged"),
-    "header newer": ('# policyspace: {"version": 2}\nx,move\n1,a\n2,b\n', "version 2, known is 1"),
+    "header newer": ('# policyspace: {"version": 3}\nx,move\n1,a\n2,b\n', "version 3, known is 2"),
     "header deep": (f"# policyspace: {'[' * 100_000}\nx,move\n1,a\n", "must be JSON"),
 }
 
@@ -328,19 +324,18 @@ def test_edited_csv_of_ours(tmp_path, discrete):
     refused(path, "cut off")
 
 
-def header(**changes) -> str:
+def header(version=2, **changes) -> str:
     fields = {
-        "version": 1,
+        "version": version,
         "action": ["action"],
         "features": ["x"],
         "episode": None,
         "weight": None,
-        "discrete": True,
         "action_names": ["a", "b"],
         "blocks": {},
-        "metadata": {},
         "rows": None,
     }
+    fields |= {"discrete": True, "metadata": {}} if version == 1 else {"kind": "discrete", "origin": {}}
     return json.dumps(fields | changes)
 
 
@@ -359,16 +354,22 @@ BAD_HEADERS = [
     {"weight": "w"},
     {"subject": 3},
     {"subject": "s"},
-    {"discrete": 1},
-    {"discrete": False},
+    {"version": 1, "discrete": 1},
+    {"version": 1, "discrete": False},
+    {"version": 1, "counts": True, "discrete": None},
+    {"kind": "many"},
+    {"kind": "continuous"},
     {"action_names": ["a", "c"]},
     {"action_names": ["a", "a", "b"]},
     {"blocks": []},
     {"blocks": {"b": 1}},
     {"blocks": {"x": ["x"]}},
-    {"metadata": None},
+    {"version": 1, "metadata": None},
+    {"origin": None},
+    {"origin": []},
     {"rows": "3"},
     {"version": "1"},
+    {"version": 3},
     {"surprise": 1},
 ]
 
@@ -435,13 +436,13 @@ def test_bad_tables_in_binary_files_name_column_and_row(tmp_path):
     polars.DataFrame({"x": [1.0, None], "move": ["a", "b"]}).write_parquet(path)
     refused(path, "'x'.*missing value in row 2", actions="move")
     pandas.DataFrame({"x": [1.0, 2.0], "move": ["a", "b"]}, index=[5, 9]).to_parquet(path)
-    assert read(path, actions="move").metadata == {"left_out": ["__index_level_0__"]}
+    assert read(path, actions="move").origin == Origin(excluded_columns=("__index_level_0__",))
     twice = pyarrow.Table.from_arrays([pyarrow.array([1, 2])] * 2, names=["x", "x"])
     pyarrow.feather.write_feather(twice, tmp_path / "log.feather")
     refused(tmp_path / "log.feather", "'x' twice", actions="x")
 
 
-def outcome(path: Path, **arguments) -> Demonstrations | None:
+def outcome(path: Path, **arguments) -> Sample | None:
     """Demonstrations or an InputError of one line that names the file: nothing else may come out."""
     try:
         return read(path, **arguments)
@@ -522,7 +523,7 @@ def test_random_csv_tables(tmp_path, table, discrete):
     if made is not None:
         again = tmp_path / "again.csv"
         write(made, again)
-        assert_same(read(again), replace(made, metadata={}))  # what was said on reading is not written
+        assert_same(read(again), replace(made, origin=Origin()))  # what was said on reading is not written
 
 
 @settings(FUZZ, max_examples=60)
@@ -576,7 +577,7 @@ def test_a_link_stays_a_link_and_permissions_follow_the_umask(tmp_path, continuo
 
 
 def test_what_cannot_be_written_is_told(tmp_path, continuous):
-    def refuse(made: Demonstrations, path: Path, match: str) -> None:
+    def refuse(made: Sample, path: Path, match: str) -> None:
         with pytest.raises(InputError, match=match) as error:
             write(made, path)
         assert str(path) in str(error.value) and "\n" not in str(error.value)
@@ -585,9 +586,9 @@ def test_what_cannot_be_written_is_told(tmp_path, continuous):
     refuse(continuous, tmp_path / "nowhere" / "log.csv", "there is no folder")
     (tmp_path / "folder.csv").mkdir()
     refuse(continuous, tmp_path / "folder.csv", "folder")
-    with_object = Demonstrations.from_arrays([1.0, 2.0], ["a", "b"], metadata={"x": object()})
+    with_object = Sample.from_arrays([1.0, 2.0], ["a", "b"], origin={"x": object()})
     refuse(with_object, tmp_path / "log.npz", "JSON")
-    surrogate = Demonstrations.from_arrays([1.0, 2.0], ["a", "b"], features=["\ud800"])
+    surrogate = Sample.from_arrays([1.0, 2.0], ["a", "b"], features=["\ud800"])
     for suffix in (".csv", ".parquet", ".arrow"):
         refuse(surrogate, tmp_path / f"log{suffix}", ".")
     assert [p.name for p in tmp_path.iterdir()] == ["folder.csv"]

@@ -8,12 +8,17 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from policyspace import identify, write
-from policyspace.data.demo_log import load
-from policyspace.data.whole_file import check_targets, place_of, replacing
-from policyspace.errors import InputError
+from policyspace import InputError, Sample, identify, write
+from policyspace.safe_io import check_targets, place_of, replacing
+
+RNG = np.random.default_rng(0)
+STATES = RNG.normal(size=(200, 2))
+LOG = Sample.from_arrays(
+    STATES, np.where(STATES[:, 0] + RNG.normal(size=200) > 0, "go", "stay"), features=["speed", "left"]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +58,7 @@ def test_what_is_no_file_is_refused_and_stays(folder, kind, linked):
     if linked:
         Path("link.csv").symlink_to("target.csv")
         target = "link.csv"
-    for attempt in (lambda: check_targets([target]), lambda: write(load(), target)):
+    for attempt in (lambda: check_targets([target]), lambda: write(LOG, target)):
         with pytest.raises(InputError) as told:
             attempt()
         assert (kind if not linked or "leads" not in kind else "leads to no file") in str(told.value)
@@ -119,7 +124,7 @@ def test_a_link_stays_a_link(folder):
 WRITER = textwrap.dedent(
     """
     import sys
-    from policyspace.data.whole_file import replacing
+    from policyspace.safe_io import replacing
     with replacing("x") as file:
         file.write(b"half")
         file.flush()
@@ -156,7 +161,7 @@ def test_the_next_run_cleans_up_after_one_that_was_killed_and_not_under_one_that
 
 def test_a_file_that_was_taken_for_left_over_is_made_again(folder, monkeypatch):
     """Between making and locking it: then a lock is all that another process can see of this one."""
-    from policyspace.data import whole_file
+    from policyspace import safe_io as whole_file
 
     lock, taken = whole_file._lock, []
 
@@ -174,7 +179,7 @@ def test_a_file_that_was_taken_for_left_over_is_made_again(folder, monkeypatch):
 
 def test_an_answer_is_not_written_over_its_data_by_python_either(folder):
     """In Python a file that was read may be written again: the data are in memory."""
-    write(load(), "log.csv")
+    write(LOG, "log.csv")
     answer = identify("log.csv")
-    write(load(), "log.csv")
-    assert identify("log.csv").core == answer.core
+    write(LOG, "log.csv")
+    assert identify("log.csv").selected == answer.selected

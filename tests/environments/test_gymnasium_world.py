@@ -4,17 +4,13 @@ import json
 from dataclasses import replace
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
-from policyspace import Study
-from policyspace.environments.episode_player import acting, play
-from policyspace.environments.gymnasium_world import Facts, GymnasiumWorld
-from policyspace.environments.watching import watch
-from policyspace.errors import InputError
-from policyspace.policies import BoltzmannLinear
-from policyspace.policies.jax_setup import jax
+from policyspace import GymnasiumWorld, InputError, SoftmaxLinear, Study, watch
+from policyspace.environments import EnvironmentSpec, as_actor, play
 
 KEY = jax.random.key(3)
 
@@ -347,7 +343,7 @@ def test_names_of_the_numbers_of_an_observation():
 
 def test_facts_survive_json_and_no_named_code_is_imported():
     world = GymnasiumWorld.of(Walk, {"drift": (-1, 1), "start": (-3, 3)})
-    facts = Facts.from_dict(json.loads(json.dumps(world.facts.to_dict())))
+    facts = EnvironmentSpec.from_dict(json.loads(json.dumps(world.facts.to_dict())))
     assert facts == world.facts
     reopened = GymnasiumWorld.from_facts(facts)
     assert reopened.check_configuration({"drift": 0.5})["start"] == 0.0
@@ -379,7 +375,7 @@ def test_a_simulated_policy_acts_with_its_own_chances():
     """P(action) of a linear Boltzmann policy against how often it is chosen; the same key, the same episodes."""
     world = GymnasiumWorld.of(Walk, {"drift": (-1, 1)})
     space = world.policy_space()
-    assert isinstance(space, BoltzmannLinear) and space.guess
+    assert isinstance(space, SoftmaxLinear) and space.guess
     theta = np.array([0.5, 0.0, 0.0, -0.5, 0.0, 0.0])
     seen = world.simulate(space, theta, world.check_configuration({}), KEY, 300)
     odds = np.exp([0.5, -0.5, 0.0])
@@ -405,4 +401,4 @@ def test_an_agent_is_a_function_a_model_or_what_learns():
     with pytest.raises(InputError, match="say who acts"):
         world.observe()
     with pytest.raises(InputError, match="found int"):
-        acting(3, 0)
+        as_actor(3, 0)

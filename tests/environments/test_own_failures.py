@@ -1,15 +1,17 @@
 """Agents, learners and environments that fail while they play: one sentence that says who, how and where."""
 
+import sys
+
 import gymnasium
+import jax
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
 
-from policyspace import InputError, configure, watch
-from policyspace.environments.episode_player import play
-from policyspace.environments.gymnasium_world import GymnasiumWorld
-from policyspace.policies.jax_setup import jax
-from policyspace.worlds.configurable import CannotBePlayed
+from policyspace import GymnasiumWorld, InputError, configure, watch
+from policyspace.environments import play
+from policyspace.environments.checks import imported
+from policyspace.worlds import CannotBePlayed
 from tests.environments import faulty
 
 KEY = jax.random.key(3)
@@ -194,3 +196,11 @@ def test_what_is_cut_off_is_said_in_the_round():
     assert warning.startswith("2 of 2 episodes were cut off after 1000 steps, for the environment sets no limit")
     simulated = world.simulate(world.policy_space(), np.zeros(3), {"k": 1.0}, KEY, 1)
     assert simulated.lengths.tolist() == [1000]
+
+
+def test_a_function_in_a_file_is_found_by_the_path_of_the_file(tmp_path, monkeypatch):
+    (tmp_path / "own_agent_in_a_file.py").write_text("def act(observation):\n    return 1\n")
+    monkeypatch.setattr("sys.path", list(sys.path))
+    assert imported(f"{tmp_path}/own_agent_in_a_file.py:act", "the agent")(None) == 1
+    with pytest.raises(InputError, match="has no 'acts'"):
+        imported(f"{tmp_path}/own_agent_in_a_file.py:acts", "the agent")

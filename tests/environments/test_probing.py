@@ -4,8 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from policyspace import InputError
-from policyspace.environments.gymnasium_world import GymnasiumWorld
+from policyspace import GymnasiumWorld, InputError
 from tests.environments import faulty
 
 K = {"k": (0.2, 1.0)}
@@ -167,7 +166,7 @@ def test_what_else_is_said_is_checked(said, sentence):
 def test_a_library_that_is_missing_is_named_alike_by_studies_and_by_watching(name, monkeypatch):
     """Whether or not the machine has them: Gymnasium's own error, for want of the library."""
     from policyspace import watch
-    from policyspace.environments import makers
+    from policyspace.environments import setters as makers
 
     def missing(*_, **__):
         raise gymnasium.error.DependencyNotInstalled("it is not installed, run `pip install it`")

@@ -10,8 +10,8 @@ from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import policyspace
-from policyspace import InputError, identify, read, watch
-from policyspace.environments.player import agent_from_file
+from policyspace import InputError, identify, read, watch, write
+from policyspace.environments import agent_from_file
 
 
 class Counting(gymnasium.Env):
@@ -71,7 +71,7 @@ def test_one_environment():
     check(data, [5])
     assert data.names == ("observation[0]", "observation[1]", "observation[2]")
     assert data.action_names == ("0", "1")
-    assert data.metadata["agent"] == "answer"
+    assert data.origin.agent == "answer"
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
@@ -121,7 +121,7 @@ def test_tuples_of_discrete_observations_are_blocks():
     rng = np.random.default_rng(2)
     data = watch("Blackjack-v1", lambda seen: int(rng.random() < 1 / (1 + np.exp(seen[0] - 15))), 300, seed=1)
     assert set(data.blocks) == {"observation[0]", "observation[1]", "observation[2]"}
-    assert data.metadata["environment"] == "Blackjack-v1"
+    assert data.origin.environment == "Blackjack-v1"
     assert "observation[2]=0" in data.names
 
 
@@ -179,9 +179,9 @@ def test_log_probabilities_are_those_of_the_policy(ppo):
 
     with torch.no_grad():
         logits = ppo.policy.get_distribution(torch.tensor(data.features, dtype=torch.float32)).distribution.logits
-    wanted = torch.log_softmax(logits, 1).numpy()[np.arange(data.num_pairs), data.actions]
+    wanted = torch.log_softmax(logits, 1).numpy()[np.arange(data.num_rows), data.actions]
     np.testing.assert_allclose(data.recorded["log_probability"], wanted, atol=1e-5)
-    assert "cautions" not in data.metadata
+    assert not data.origin.cautions
     chosen = np.exp(data.recorded["log_probability"])
     assert abs(chosen.mean() - 0.5) < 0.2  # an agent that has hardly learned
 
@@ -191,7 +191,7 @@ def test_same_seed_same_data(ppo):
     np.testing.assert_array_equal(one.features, two.features)
     np.testing.assert_array_equal(one.actions, two.actions)
     other = watch("CartPole-v1", ppo, 3, seed=8)
-    assert other.num_pairs != one.num_pairs or (other.features != one.features).any()
+    assert other.num_rows != one.num_rows or (other.features != one.features).any()
 
 
 def test_densities_are_given_but_where_an_action_was_clipped():
@@ -295,3 +295,19 @@ def test_progress_counts_episodes():
     seen = []
     watch(Counting(), answer, 3, progress=lambda done, wanted: seen.append((done, wanted)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+class Remembers:
+    """Does what it should have done one step before."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        late = 0 if state is None or episode_start[0] else int(state[0])
+        return late, (answer(observation),)
+
+
+def test_a_memory_is_recorded(tmp_path):
+    data = watch(Counting(), Remembers(), 3)
+    assert data.origin.memory is True
+    write(data, tmp_path / "log.parquet")
+    assert read(tmp_path / "log.parquet").origin.memory is True
+    assert not watch(Counting(), answer, 3).origin.memory

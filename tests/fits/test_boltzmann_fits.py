@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from policyspace import BoltzmannLinear, Demonstrations, fit, likelihood_of, likelihood_ratio
-from policyspace.errors import InputError
+from policyspace import InputError, Sample, SoftmaxLinear, fit, likelihood_of, likelihood_ratio
 
 
 def softmax_sample(rng, x, weights, intercept=True):
@@ -27,11 +26,11 @@ def problem(seed, k, q, n, scale=0.7, intercept=True):
 
 
 def data_of(x, y, k, **more):
-    return Demonstrations.from_arrays(x, y, discrete=True, action_names=[str(a) for a in range(k + 1)], **more)
+    return Sample.from_arrays(x, y, discrete=True, action_names=[str(a) for a in range(k + 1)], **more)
 
 
 def space_of(data, **more):
-    return BoltzmannLinear(data.names, data.action_names, **more)
+    return SoftmaxLinear(data.names, data.action_names, **more)
 
 
 def statsmodels_log_likelihood(phi, y, k):
@@ -66,15 +65,15 @@ def test_every_lambda_is_that_of_statsmodels_refits(seed, k, intercept):
     full = statsmodels_log_likelihood(phi, y, k)
     assert likelihood.full.log_likelihood == pytest.approx(full, abs=1e-7)
     assert likelihood.full.converged and not likelihood.full.separated
-    supports = [space.everything - {g} for g in space.tested] + [frozenset(), frozenset(space.tested[1:3])]
+    supports = [space.full_support - {g} for g in space.tested] + [frozenset(), frozenset(space.tested[1:3])]
     for support, found in zip(supports, likelihood.fit_many(supports), strict=True):
-        kept = space.free(support).reshape(k, -1)[0]
+        kept = space.free_mask(support).reshape(k, -1)[0]
         expected = 2 * (full - statsmodels_log_likelihood(phi[:, kept], y, k))
         test = likelihood_ratio(found, likelihood.full)
         assert test.statistic == pytest.approx(expected, abs=1e-6)
         assert test.degrees_of_freedom == k * (~kept).sum()
         assert test.p_value == pytest.approx(stats.chi2.sf(expected, k * (~kept).sum()), rel=1e-5)
-        np.testing.assert_array_equal(found.theta[~space.free(support)], 0.0)
+        np.testing.assert_array_equal(found.theta[~space.free_mask(support)], 0.0)
 
 
 def test_parameters_are_statsmodels_logits_for_two_actions():
@@ -96,7 +95,7 @@ def test_badly_scaled_and_offset_features_change_no_lambda(seed):
     likelihood = likelihood_of(space_of(other), other)
     space = likelihood.space
     for g in space.tested:
-        support = space.everything - {g}
+        support = space.full_support - {g}
         here, there = likelihood.fit(support), reference.fit(support)
         assert here.log_likelihood == pytest.approx(there.log_likelihood, abs=1e-6)
     slopes = space.weights(likelihood.full.theta)[:, 1:] * [1e-6, 3.0, 1e5, 1.0]
@@ -115,8 +114,8 @@ def test_groups_and_fixed_values_agree_with_offsets_in_a_direct_maximisation(gro
     everything = minimised(x, y, k, 0.0, phi)
     assert likelihood.full.log_likelihood == pytest.approx(everything, abs=1e-7)
     for g in space.tested:
-        free = space.free(space.everything - {g})
-        found = likelihood.fit(space.everything - {g})
+        free = space.free_mask(space.full_support - {g})
+        found = likelihood.fit(space.full_support - {g})
         np.testing.assert_array_equal(found.theta[~free], space.fixed[~free])
 
         def at(part, free=free):
@@ -138,7 +137,7 @@ def test_weights_are_repeated_rows():
     assert here.full.log_likelihood == pytest.approx(there.full.log_likelihood, abs=1e-8)
     np.testing.assert_allclose(here.information(), there.information(), rtol=1e-7, atol=1e-12)
     for g in here.space.tested:
-        support = here.space.everything - {g}
+        support = here.space.full_support - {g}
         assert here.fit(support).log_likelihood == pytest.approx(there.fit(support).log_likelihood, abs=1e-7)
 
 
@@ -164,7 +163,7 @@ def test_a_categorical_block_is_one_test():
     )
     space = space_of(data, blocks=dict(data.blocks))
     likelihood = likelihood_of(space, data)
-    test = likelihood_ratio(likelihood.fit(space.everything - {2}), likelihood.full)
+    test = likelihood_ratio(likelihood.fit(space.full_support - {2}), likelihood.full)
     phi = np.column_stack([np.ones(600), x, onehot])
     expected = 2 * (statsmodels_log_likelihood(phi, y, 2) - statsmodels_log_likelihood(phi[:, :2], y, 2))
     assert space.groups[2].name == "c" and test.degrees_of_freedom == 6
@@ -186,9 +185,9 @@ def test_lambda_is_statsmodels_with_many_rows_too(seed, scale, rare):
     space, phi = likelihood.space, np.column_stack([np.ones(len(x)), x])
     full = statsmodels_log_likelihood(phi, y, k)
     assert likelihood.full.log_likelihood == pytest.approx(full, abs=1e-6)
-    supports = [space.everything - {1}, space.everything - {4}, frozenset({4})]
+    supports = [space.full_support - {1}, space.full_support - {4}, frozenset({4})]
     for support, found in zip(supports, likelihood.fit_many(supports), strict=True):
-        kept = space.free(support).reshape(k, -1)[0]
+        kept = space.free_mask(support).reshape(k, -1)[0]
         expected = 2 * (full - statsmodels_log_likelihood(phi[:, kept], y, k))
         assert likelihood_ratio(found, likelihood.full).statistic == pytest.approx(
             expected, abs=1e-6 + 1e-10 * expected
@@ -206,7 +205,7 @@ def test_bracket_says_on_which_side_of_the_critical_value_every_lambda_lies():
             [2 * (likelihood.full.log_likelihood - f.log_likelihood) for f in likelihood.fit_many(supports)]
         )
         for factor in (0.9, 0.999, 1.001, 1.1):
-            lower, upper = likelihood.bracket(supports, factor * exact)
+            lower, upper = likelihood.bound_statistics(supports, factor * exact)
             assert (lower <= exact + 1e-6).all() and (upper >= exact - 1e-6).all()
             decided = exact > 1e-3
             assert ((upper <= factor * exact) == (factor > 1))[decided].all()
@@ -232,7 +231,7 @@ def test_a_start_changes_nothing_but_the_way():
     x, y = problem(2, 2, 3, 300)
     data = data_of(x, y, 2)
     space = space_of(data)
-    for support in (space.everything, frozenset({2})):
+    for support in (space.full_support, frozenset({2})):
         here = fit(space, data, support)
         there = fit(space, data, support, start=np.random.default_rng(0).normal(size=space.num_parameters))
         assert here.log_likelihood == pytest.approx(there.log_likelihood, abs=1e-8)
@@ -255,10 +254,10 @@ def test_collinear_features_lose_their_degrees_of_freedom_and_no_likelihood():
     likelihood, plain = likelihood_of(space_of(data), data), likelihood_of(space_of(narrow), narrow)
     assert not likelihood.identifiable
     assert likelihood.full.log_likelihood == pytest.approx(plain.full.log_likelihood, abs=1e-8)
-    degrees = [likelihood.degrees_of_freedom(likelihood.space.everything - {g}) for g in likelihood.space.tested]
+    degrees = [likelihood.degrees_of_freedom(likelihood.space.full_support - {g}) for g in likelihood.space.tested]
     assert degrees == [0, 0, 2, 0, 0, 0]
-    test = likelihood_ratio(likelihood.fit(likelihood.space.everything - {3}), likelihood.full)
-    expected = likelihood_ratio(plain.fit(plain.space.everything - {3}), plain.full)
+    test = likelihood_ratio(likelihood.fit(likelihood.space.full_support - {3}), likelihood.full)
+    expected = likelihood_ratio(plain.fit(plain.space.full_support - {3}), plain.full)
     assert test.statistic == pytest.approx(expected.statistic, abs=1e-6)
     assert test.degrees_of_freedom == expected.degrees_of_freedom == 2
 
@@ -289,7 +288,7 @@ def test_a_better_restricted_fit_is_adopted():
     likelihood = likelihood_of(space_of(data), data)
     restricted = likelihood.fit(frozenset({1}))
     better = replace(restricted, log_likelihood=likelihood.full.log_likelihood + 1e-9)
-    likelihood.adopt(better)
+    likelihood.replace_full_fit_if_better(better)
     assert likelihood.full.log_likelihood == better.log_likelihood
     np.testing.assert_array_equal(likelihood.full.theta, better.theta)
     assert likelihood_ratio(better, likelihood.full).statistic == 0.0
@@ -299,11 +298,11 @@ def test_spaces_and_data_that_do_not_fit_are_said_in_words():
     x, y = problem(0, 2, 2, 50)
     data = data_of(x, y, 2)
     with pytest.raises(InputError, match="same, in the same order"):
-        likelihood_of(BoltzmannLinear(("x1", "x0"), data.action_names), data)
+        likelihood_of(SoftmaxLinear(("x1", "x0"), data.action_names), data)
     with pytest.raises(InputError, match="actions"):
-        likelihood_of(BoltzmannLinear(data.names, ("a", "b", "c")), data)
+        likelihood_of(SoftmaxLinear(data.names, ("a", "b", "c")), data)
     with pytest.raises(InputError, match="use the Gaussian"):
-        likelihood_of(space_of(data), Demonstrations.from_arrays(x, x[:, 0]))
+        likelihood_of(space_of(data), Sample.from_arrays(x, x[:, 0]))
     with pytest.raises(InputError, match="fewer than"):
         few = data_of(np.eye(3)[:, [0, 1, 2, 0]], np.array([0, 1, 1]), 1)
         likelihood_of(space_of(few), few)

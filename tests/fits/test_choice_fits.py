@@ -10,21 +10,16 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from policyspace import Demonstrations, identify
-from policyspace.data.alternatives import LongTable
-from policyspace.data.sources import demonstrations_of
-from policyspace.errors import InputError
-from policyspace.fits import likelihood_of
-from policyspace.fits.sandwich import clustered_covariance
-from policyspace.policies import BoltzmannLinear
-from policyspace.policies.choice_linear import ChoiceLinear
+from policyspace import ChoiceLinear, InputError, LongFormat, Sample, SoftmaxLinear, identify, likelihood_of
+from policyspace.data import load_sample
+from policyspace.families import clustered_covariance
 
 FOLDER = Path(__file__).parents[1] / "data" / "choice"
 NUMBERS = json.loads((FOLDER / "numbers.json").read_text())
 PEERS = json.loads((FOLDER / "peers.json").read_text())
 METRO = {name: {mode: f"{name}_{mode}" for mode in ("car", "metro", "train")} for name in ("minutes", "francs")}
 HEADWAY = METRO | {"headway": {mode: f"headway_{mode}" for mode in ("metro", "train")}}
-TRAVEL = LongTable("individual", "choice", "mode")
+TRAVEL = LongFormat("individual", "choice", "mode")
 
 
 def travel(available=False):
@@ -50,7 +45,7 @@ MODELS = {
     "travel specific": lambda: (
         travel(), None, ChoiceLinear(attributes=["wait", "travel", "vcost"], specific=["vcost"], long=TRAVEL),
     ),
-    "travel without names": lambda: (travel(), None, ChoiceLinear(long=LongTable("individual", "choice"))),
+    "travel without names": lambda: (travel(), None, ChoiceLinear(long=LongFormat("individual", "choice"))),
     "swissmetro": lambda: (FOLDER / "swissmetro.csv.gz", None, ChoiceLinear(attributes=METRO, available="available_*")),
     "swissmetro headway": lambda: (
         FOLDER / "swissmetro.csv.gz", None, ChoiceLinear(attributes=HEADWAY, available="available_*"),
@@ -61,7 +56,7 @@ MODELS = {
 def fitted(name, firth=False):
     table, features, policy = MODELS[name]()
     actions = "choice" if "metro" in name else None
-    data = demonstrations_of(table, actions, features, choices=policy.choices)
+    data = load_sample(table, actions, features, choices=policy.choices)
     return likelihood_of(policy.bind(data), data, firth), data
 
 
@@ -69,7 +64,7 @@ def ratios(name):
     """The log-likelihood, and λ of every group."""
     likelihood, _ = fitted(name)
     space, full = likelihood.space, likelihood.full.log_likelihood
-    fits = likelihood.fit_many([space.everything - {g} for g in space.tested])
+    fits = likelihood.fit_many([space.full_support - {g} for g in space.tested])
     names = [space.groups[g].name for g in space.tested]
     found = {group: 2 * (full - fit.log_likelihood) for group, fit in zip(names, fits, strict=True)}
     return {"log_likelihood": full} | found
@@ -101,13 +96,13 @@ def some_choices(seed=0, num_rows=250):
     space = ChoiceLinear(names, actions, attributes, {"b": "there_b", "d": "there_d"}, ["comfort"])
     theta = rng.normal(size=space.num_parameters)
     theta[space.parameter_names.index("time")] *= 0.02
-    return space, Demonstrations(features, space.sample(rng, theta, features), names, actions)
+    return space, Sample(features, space.sample(rng, theta, features), names, actions)
 
 
 def utilities(space, data):
     """θ ↦ natural parameters [n, k+1] straight from the columns, written out again."""
     place = {name: data.features[:, j] for j, name in enumerate(data.names)}
-    n, actions = data.num_pairs, space.action_names
+    n, actions = data.num_rows, space.action_names
 
     def of(theta):
         value = dict(zip(space.parameter_names, theta, strict=True))
@@ -132,8 +127,8 @@ def log_likelihood(space, data, theta):
 def test_brute_force_finds_no_more(seed):
     space, data = some_choices(seed)
     likelihood = likelihood_of(space, data)
-    for support in [space.everything, *(space.everything - {g} for g in space.tested)]:
-        fit, free = likelihood.fit(support), space.free(support)
+    for support in [space.full_support, *(space.full_support - {g} for g in space.tested)]:
+        fit, free = likelihood.fit(support), space.free_mask(support)
         assert fit.log_likelihood == pytest.approx(log_likelihood(space, data, fit.theta), abs=5e-7)
         scale = np.where(np.array(space.parameter_names) == "time", 0.05, 1.0)[free]
 
@@ -149,11 +144,11 @@ def test_brute_force_finds_no_more(seed):
 def test_the_batch_of_restricted_fits_and_its_bounds_agree_with_single_fits():
     space, data = some_choices(5, 6000)
     likelihood = likelihood_of(space, data)
-    supports = [space.everything - {g, h} for g in space.tested for h in space.tested]
+    supports = [space.full_support - {g, h} for g in space.tested for h in space.tested]
     exact = [2 * (likelihood.full.log_likelihood - likelihood._fit_alone(s).log_likelihood) for s in supports]
     together = [2 * (likelihood.full.log_likelihood - f.log_likelihood) for f in likelihood.fit_many(supports)]
     assert together == pytest.approx(exact, abs=1e-5)
-    lower, upper = likelihood.bracket(supports, np.full(len(supports), 30.0))
+    lower, upper = likelihood.bound_statistics(supports, np.full(len(supports), 30.0))
     assert (lower <= np.array(exact) + 1e-5).all() and (np.array(exact) <= upper + 1e-5).all()
     assert ((lower > 30) | (upper <= 30)).all()
 
@@ -172,7 +167,7 @@ def test_derivatives_by_differences():
 def test_the_information_is_the_covariance_of_the_score():
     space, data = some_choices(2)
     likelihood = likelihood_of(space, data)
-    theta, n = likelihood.full.theta, data.num_pairs
+    theta, n = likelihood.full.theta, data.num_rows
     scores = np.stack([space.score(theta, data.features, np.full(n, a)) for a in range(4)], axis=1)
     p = space.probabilities(theta, data.features)
     assert np.einsum("na,nad->nd", p, scores) == pytest.approx(np.zeros((n, len(theta))), abs=1e-10)
@@ -198,17 +193,17 @@ def test_a_boltzmann_policy_is_one_of_general_statistics(firth, intercept):
     rng = np.random.default_rng(3)
     names, actions = ("x", "year", "z"), ("a", "b", "c")
     features = rng.normal(size=(200, 3)) * [1, 5, 1] + [0, 2000, 1]
-    boltzmann = BoltzmannLinear(names, actions, intercept=intercept)
+    boltzmann = SoftmaxLinear(names, actions, intercept=intercept)
     weights = np.hstack([np.zeros((2, int(intercept))), [[1, 0, 0.5], [0, 0, -0.5]]])
     codes = boltzmann.sample(rng, weights.ravel(), features - [0, 2000, 1])
-    data = Demonstrations(features, codes, names, actions)
+    data = Sample(features, codes, names, actions)
     one, other = (likelihood_of(s, data, firth) for s in (boltzmann, ChoiceLinear(names, actions, intercept=intercept)))
     assert other.full.log_likelihood == pytest.approx(one.full.log_likelihood, abs=1e-8)
     for g in boltzmann.tested:
-        pair = [lk.full.log_likelihood - lk.fit(lk.space.everything - {g}).log_likelihood for lk in (one, other)]
+        pair = [lk.full.log_likelihood - lk.fit(lk.space.full_support - {g}).log_likelihood for lk in (one, other)]
         assert 2 * pair[0] == pytest.approx(2 * pair[1], abs=1e-6)
-        assert one.degrees_of_freedom(boltzmann.everything - {g}) == other.degrees_of_freedom(
-            boltzmann.everything - {g}
+        assert one.degrees_of_freedom(boltzmann.full_support - {g}) == other.degrees_of_freedom(
+            boltzmann.full_support - {g}
         )
 
 
@@ -217,7 +212,7 @@ def test_firth_maximises_the_penalised_likelihood():
     likelihood = likelihood_of(space, data, firth=True)
 
     def penalised(theta):
-        information = space.fisher(theta, data.features) * data.num_pairs
+        information = space.fisher(theta, data.features) * data.num_rows
         return log_likelihood(space, data, theta) + 0.5 * np.linalg.slogdet(information)[1]
 
     best, theta = likelihood.full.log_likelihood, likelihood.full.theta
@@ -230,8 +225,8 @@ def test_firth_maximises_the_penalised_likelihood():
 def test_weights_are_counts_and_equal_rows_are_merged():
     space, data = some_choices(4, 40)
     counts = np.random.default_rng(0).integers(1, 4, size=40)
-    weighted = Demonstrations(data.features, data.actions, data.names, data.action_names, weights=counts)
-    copied = data.rows(np.repeat(np.arange(40), counts))
+    weighted = Sample(data.features, data.actions, data.names, data.action_names, weights=counts)
+    copied = data.take(np.repeat(np.arange(40), counts))
     one, other = likelihood_of(space, weighted), likelihood_of(space, copied)
     assert one.full.log_likelihood == pytest.approx(other.full.log_likelihood, abs=1e-9)
     assert one.full.theta == pytest.approx(other.full.theta, abs=1e-6)
@@ -244,23 +239,23 @@ def test_separation_is_found_and_named():
     seat = np.eye(3)[rng.integers(3, size=120)] * (np.arange(120) % 2)[:, None]
     names = tuple(f"{x}_{a}" for x in ("cost", "seat") for a in "abc")
     codes = (np.where(seat > 0, 50.0, -cost) + gumbel).argmax(axis=1)
-    data = Demonstrations(np.hstack([cost, seat]), codes, names, ("a", "b", "c"))
+    data = Sample(np.hstack([cost, seat]), codes, names, ("a", "b", "c"))
     space = ChoiceLinear(names, data.action_names, {"cost": "cost_*", "seat": "seat_*"}, intercept=False)
     likelihood = likelihood_of(space, data)
     assert likelihood.full.separated and likelihood.diverging.tolist() == [False, True]
     # In the limit the rows with a seat say nothing, and the others are a likelihood of their own.
-    rest = data.rows(np.flatnonzero(seat.sum(axis=1) == 0))
+    rest = data.take(np.flatnonzero(seat.sum(axis=1) == 0))
     limit = likelihood_of(space, rest).full.log_likelihood
     assert likelihood.full.log_likelihood == pytest.approx(limit, abs=1e-5)
     answer = identify(data, policy=space)
-    assert answer.test == "firth" and answer.support == ["cost", "seat"]
+    assert answer.test.name == "firth" and answer.support == ("cost", "seat")
 
 
 def test_an_action_that_is_never_chosen_has_no_finite_constant():
     rng = np.random.default_rng(1)
     cost = rng.normal(size=(150, 3))
     names, actions = ("cost_a", "cost_b", "cost_c"), ("a", "b", "c")
-    data = Demonstrations(cost, (rng.gumbel(size=(150, 2)) - cost[:, :2]).argmax(axis=1), names, actions)
+    data = Sample(cost, (rng.gumbel(size=(150, 2)) - cost[:, :2]).argmax(axis=1), names, actions)
     spaces = [ChoiceLinear(names, actions, {"cost": "cost_*"}, intercept=both) for both in (True, False)]
     with_constants, without = (likelihood_of(space, data) for space in spaces)
     assert with_constants.diverging.tolist() == [True, True, False]  # both are measured from the action never chosen
@@ -273,16 +268,16 @@ def test_what_is_the_same_for_all_actions_or_a_sum_of_others_is_not_counted():
     columns[:, 5:9] = 7.0  # the time of every action
     columns[:, 9:13] = columns[:, 1:5]  # comfort is cost
     space = ChoiceLinear(data.names, data.action_names, {x: f"{x}_*" for x in ("cost", "time", "comfort")})
-    likelihood = likelihood_of(space, Demonstrations(columns, data.actions, data.names, data.action_names))
+    likelihood = likelihood_of(space, Sample(columns, data.actions, data.names, data.action_names))
     assert not likelihood.identifiable
-    degrees = {space.groups[g].name: likelihood.degrees_of_freedom(space.everything - {g}) for g in space.tested}
+    degrees = {space.groups[g].name: likelihood.degrees_of_freedom(space.full_support - {g}) for g in space.tested}
     assert degrees["time"] == degrees["cost"] == degrees["comfort"] == 0 and degrees["age"] == 3
     with pytest.raises(InputError, match="collinear"):
-        likelihood_of(space, Demonstrations(columns, data.actions, data.names, data.action_names), firth=True)
+        likelihood_of(space, Sample(columns, data.actions, data.names, data.action_names), firth=True)
 
 
 def test_both_rules_on_travellers():
     table, features, policy = MODELS["travel"]()
     for rule in ("simplified", "combinatorial"):
         answer = identify(table, features=features, policy=policy, rule=rule, test="wilks")
-        assert answer.core == ["income", "wait", "vcost", "travel", "gcost"]
+        assert answer.selected == ("income", "wait", "vcost", "travel", "gcost")

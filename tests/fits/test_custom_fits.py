@@ -5,12 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.errors import InputError
-from policyspace.fits import likelihood_of
-from policyspace.identification import identify
-from policyspace.policies import BoltzmannLinear
-from policyspace.policies.custom import CustomPolicy
+from policyspace import CustomPolicy, InputError, Sample, SoftmaxLinear, identify, likelihood_of
 
 NAMES = ("near", "far")
 
@@ -35,11 +30,11 @@ def data(n=300, seed=0):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n, 2))
     actions = (rng.random(n) > 1 / (1 + np.exp(-1.5 * features[:, 0]))).astype(int)
-    return Demonstrations(features, actions, NAMES, ("go", "stay"))
+    return Sample(features, actions, NAMES, ("go", "stay"))
 
 
 def test_it_is_the_linear_policy_in_other_words():
-    mine, built_in = likelihood_of(custom(), data()), likelihood_of(BoltzmannLinear(NAMES, ("go", "stay")), data())
+    mine, built_in = likelihood_of(custom(), data()), likelihood_of(SoftmaxLinear(NAMES, ("go", "stay")), data())
     assert mine.full.log_likelihood == pytest.approx(built_in.full.log_likelihood, abs=1e-6)
     np.testing.assert_allclose(mine.full.theta, built_in.full.theta, atol=1e-3)
     restricted = mine.fit(frozenset({0}))
@@ -51,7 +46,7 @@ def test_it_is_the_linear_policy_in_other_words():
 @pytest.mark.parametrize("test", ["auto", "universal", "eprocess", "bootstrap"])
 def test_every_test_works(test):
     answer = identify(data(400), policy=custom(), test=test)
-    assert answer.support == ["near"]
+    assert answer.support == ("near",)
 
 
 def test_a_redundant_parameter_makes_it_unidentifiable_and_universal():
@@ -62,16 +57,16 @@ def test_a_redundant_parameter_makes_it_unidentifiable_and_universal():
     groups = {"near": ["left[0]", "right[0]"], "far": ["left[1]", "right[1]"]}
     space = CustomPolicy(doubled, params, NAMES, ("go", "stay"), groups=groups)
     answer = identify(data(400), policy=space, rule="combinatorial")
-    assert not answer.identifiable
-    assert answer.settings["test"] == "universal"
-    assert answer.supports == [["near"]]
+    assert not answer.fit.identifiable
+    assert answer.test.name == "universal"
+    assert answer.supports == (("near",),)
 
 
 def test_groups_are_paths():
     params = {"body": {"w": np.zeros((2, 3)), "b": np.zeros(2)}, "head": np.zeros(2)}
     space = CustomPolicy(lambda p, s, a: 0.0, params, ("x",), groups={"third": "body/w[:, 2]", "head": "head"})
     assert space.groups[0].indices == (4, 7) and space.groups[1].indices == (8, 9)
-    assert space.groups[2].always and space.named(space.everything) == ["third", "head"]
+    assert space.groups[2].always and space.named(space.full_support) == ["third", "head"]
     whole = CustomPolicy(lambda p, s, a: 0.0, params, ("x",), groups={"body": "body"})
     assert whole.groups[0].indices == tuple(range(8))
     assert [g.name for g in CustomPolicy(lambda p, s, a: 0.0, params, ("x",)).groups] == ["body/b", "body/w", "head"]
@@ -89,3 +84,20 @@ def test_bad_policies_are_told():
     broken = CustomPolicy(lambda p, s, a: jnp.log(p["w"][0]), {"w": np.zeros(1)}, NAMES, ("go", "stay"))
     with pytest.raises(InputError, match="not finite"):
         likelihood_of(broken, data(50))
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"x": [9]}, "there is no parameter '9'"),
+        ({"x": 9}, "group 'x' must be a list of names, found 9"),
+        ({"x": [None]}, "group 'x' must be a list of names"),
+        ("feature", "groups must be a table of names and paths, found 'feature'"),
+    ],
+)
+def test_groups_that_name_no_parameter_are_refused_in_a_sentence(groups, words):
+    def log_prob(params, state, action):
+        return -0.5 * (action - params["x"] @ state) ** 2
+
+    with pytest.raises(InputError, match=words):
+        CustomPolicy(log_prob, {"x": np.zeros(2)}, ("near", "far"), groups=groups)

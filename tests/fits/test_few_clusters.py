@@ -8,12 +8,10 @@ import polars
 import pytest
 from scipy.special import fdtrc
 
-from policyspace import BoltzmannLinear, Demonstrations, identify
-from policyspace.data.sources import demonstrations_of
-from policyspace.fits import likelihood_of
-from policyspace.fits.sandwich import few_clusters
-from policyspace.inference.robust import RobustWald
-from policyspace.policies import GaussianLinear
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, identify, likelihood_of
+from policyspace.data import load_sample
+from policyspace.families import cr2
+from policyspace.inference import RobustWald
 
 FOLDER = Path(__file__).parents[1] / "data" / "golden"
 NUMBERS = json.loads((FOLDER / "few_clusters.json").read_text(encoding="utf-8"))
@@ -22,11 +20,11 @@ NUMBERS = json.loads((FOLDER / "few_clusters.json").read_text(encoding="utf-8"))
 def linear(name):
     if name == "infert":
         frame = polars.read_csv(FOLDER / "infert.csv").with_columns(polars.col("age").cast(float))
-        return demonstrations_of(frame, "age", ["parity", "induced", "case"], subjects="stratum", discrete=False)
+        return load_sample(frame, "age", ["parity", "induced", "case"], subjects="stratum", discrete=False)
     frame = polars.read_csv(FOLDER / "chick_weight.csv").with_columns(polars.col("weight").cast(float))
     if name == "eight chicks":
         frame = frame.filter(polars.col("Chick").is_in([1, 2, 3, 21, 22, 31, 41, 42]))
-    return demonstrations_of(frame, "weight", ["Time", "Diet"], subjects="Chick", categorical=["Diet"])
+    return load_sample(frame, "weight", ["Time", "Diet"], subjects="Chick", categorical=["Diet"])
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -36,7 +34,7 @@ def test_amounts_as_clubsandwich_has_them(name):
     test = RobustWald(likelihood_of(space, data), data)
     number = {group.name: g for g, group in enumerate(space.groups)}
     for names, expected in NUMBERS[name].items():
-        found = test.test_many([space.everything - {number[part] for part in names.split()}])[0]
+        found = test.test_many([space.full_support - {number[part] for part in names.split()}])[0]
         assert found.statistic == pytest.approx(expected["statistic"], rel=1e-7)
         assert found.p_value == pytest.approx(expected["p_value"], rel=1e-6)
 
@@ -48,8 +46,8 @@ def three_labels(seed, num_clusters=9):
     scores = np.column_stack([features[:, 0], 0.5 * features[:, 1], np.zeros(len(who))]) + rng.gumbel(
         size=(len(who), 3)
     )
-    data = Demonstrations(features, scores.argmax(axis=1), ("x", "y"), ("a", "b", "c"), subjects=who)
-    return BoltzmannLinear(data.names, data.action_names), data
+    data = Sample(features, scores.argmax(axis=1), ("x", "y"), ("a", "b", "c"), subjects=who)
+    return SoftmaxLinear(data.names, data.action_names), data
 
 
 @pytest.mark.parametrize("fixed", [[1], [2, 5], [1, 2, 4, 5]])
@@ -57,9 +55,9 @@ def test_labels_by_the_matrices_of_all_rows(fixed):
     """Each row is two whitened observations; A_g = (1 − H_gg)^(−1/2), Ω = (1 − H)-projected contrasts, all written out."""
     space, data = three_labels(1)
     likelihood = likelihood_of(space, data)
-    theta, n = likelihood.sharpened()[0], data.num_pairs
+    theta, n = likelihood.refined_estimate()[0], data.num_rows
     phi = np.column_stack([np.ones(n), data.features])
-    p = space.expected_action(theta, data.features)
+    p = space.mean(theta, data.features)
     covariance = p[:, :, None] * np.eye(2) - p[:, :, None] * p[:, None, :]
     design = np.zeros((2 * n, 6))
     residual = np.zeros(2 * n)
@@ -85,7 +83,7 @@ def test_labels_by_the_matrices_of_all_rows(fixed):
             total += np.trace(crossed) ** 2 + np.trace(crossed @ crossed)
     m = len(fixed)
     degrees = m * (m + 1) / total
-    few = few_clusters(likelihood, data)
+    few = cr2(likelihood, data)
     expected = sum(np.outer(part, part) for part in parts)
     assert few.covariance(np.array(fixed)) == pytest.approx(expected, rel=1e-8)
     assert few.degrees(np.array(fixed)) == pytest.approx(degrees, rel=1e-8)
@@ -98,9 +96,9 @@ def test_labels_by_the_matrices_of_all_rows(fixed):
 
 def test_counts_are_as_many_rows():
     data = three_labels(2)[1]
-    once = Demonstrations(data.features, data.actions, data.names, data.action_names)
-    counts = np.random.default_rng(0).integers(1, 4, data.num_pairs)
-    rows = np.repeat(np.arange(data.num_pairs), counts)
-    counted = Demonstrations(data.features, data.actions, data.names, data.action_names, weights=counts)
-    found = [identify(each, test="robust").tests for each in (counted, once.rows(rows))]
+    once = Sample(data.features, data.actions, data.names, data.action_names)
+    counts = np.random.default_rng(0).integers(1, 4, data.num_rows)
+    rows = np.repeat(np.arange(data.num_rows), counts)
+    counted = Sample(data.features, data.actions, data.names, data.action_names, weights=counts)
+    found = [identify(each, test="robust").groups for each in (counted, once.take(rows))]
     assert [t.p_value for t in found[0]] == pytest.approx([t.p_value for t in found[1]], rel=1e-6)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from policyspace import BoltzmannLinear, Demonstrations, likelihood_of, likelihood_ratio
-from policyspace.errors import InputError
+from policyspace import InputError, Sample, SoftmaxLinear, likelihood_of, likelihood_ratio
 
 
 def case(seed, k, n=40, sharp=1.0, **space):
@@ -14,18 +13,18 @@ def case(seed, k, n=40, sharp=1.0, **space):
     logits = sharp * np.column_stack([x @ rng.normal(size=(2, k)) * [1.0] * k, np.zeros(n)])
     y = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
     y[: k + 1] = np.arange(k + 1)
-    data = Demonstrations.from_arrays(x, y, discrete=True)
-    return data, BoltzmannLinear(data.names, data.action_names, **space)
+    data = Sample.from_arrays(x, y, discrete=True)
+    return data, SoftmaxLinear(data.names, data.action_names, **space)
 
 
 def penalised(space, data, theta):
-    n = data.num_pairs
+    n = data.num_rows
     sign, log_det = np.linalg.slogdet(n * space.fisher(theta, data.features))
     return space.log_prob(theta, data.features, data.actions).sum() + 0.5 * log_det if sign > 0 else -1e10
 
 
 def brute_force(space, data, support):
-    free = space.free(support)
+    free = space.free_mask(support)
     scale = np.tile(np.concatenate([[1.0], data.features.std(axis=0)]), len(space.row_names))[free]
 
     def at(part):
@@ -45,7 +44,7 @@ def test_penalised_fits_are_those_of_brute_force(k, seed, sharp):
     data, space = case(seed, k, sharp=sharp)
     found = likelihood_of(space, data, firth=True)
     assert found.full.converged and np.isfinite(found.full.theta).all()
-    for support in (space.everything, space.everything - {1}, space.everything - {2}, frozenset()):
+    for support in (space.full_support, space.full_support - {1}, space.full_support - {2}, frozenset()):
         one = found.fit(support)
         assert one.log_likelihood == pytest.approx(brute_force(space, data, support), abs=1e-6)
         assert one.log_likelihood == pytest.approx(penalised(space, data, one.theta), abs=1e-8)
@@ -55,9 +54,9 @@ def test_penalised_fits_are_those_of_brute_force(k, seed, sharp):
 def test_fixed_values_and_starts():
     data, space = case(4, 2, groups="parameter", fixed={"x0": 0.5})
     found = likelihood_of(space, data, firth=True)
-    support = space.everything - {1}
+    support = space.full_support - {1}
     one = found.fit(support)
-    assert one.theta[~space.free(support)].tolist() == [0.5]
+    assert one.theta[~space.free_mask(support)].tolist() == [0.5]
     assert one.log_likelihood == pytest.approx(brute_force(space, data, support), abs=1e-6)
     other = found.fit(support, start=0.1 * np.ones(space.num_parameters))
     assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-8)
@@ -65,9 +64,9 @@ def test_fixed_values_and_starts():
 
 def test_weights_are_repeated_rows():
     data, space = case(5, 2)
-    counts = np.random.default_rng(0).integers(1, 4, data.num_pairs)
-    weighted = Demonstrations.from_arrays(data.features, data.actions, weights=counts.astype(float), discrete=True)
-    repeated = Demonstrations.from_arrays(
+    counts = np.random.default_rng(0).integers(1, 4, data.num_rows)
+    weighted = Sample.from_arrays(data.features, data.actions, weights=counts.astype(float), discrete=True)
+    repeated = Sample.from_arrays(
         np.repeat(data.features, counts, axis=0), np.repeat(data.actions, counts), discrete=True
     )
     here, there = (likelihood_of(space, d, firth=True).full for d in (weighted, repeated))
@@ -77,20 +76,20 @@ def test_weights_are_repeated_rows():
 
 def test_a_completely_separated_agent_has_a_finite_penalised_fit():
     x = np.linspace(-2, 2, 30)[:, None]
-    data = Demonstrations.from_arrays(x, (x[:, 0] > 0).astype(int), discrete=True)
-    space = BoltzmannLinear(data.names, data.action_names)
+    data = Sample.from_arrays(x, (x[:, 0] > 0).astype(int), discrete=True)
+    space = SoftmaxLinear(data.names, data.action_names)
     found = likelihood_of(space, data, firth=True)
     assert found.full.converged and np.abs(found.full.theta).max() < 20
-    assert found.full.log_likelihood == pytest.approx(brute_force(space, data, space.everything), abs=1e-6)
+    assert found.full.log_likelihood == pytest.approx(brute_force(space, data, space.full_support), abs=1e-6)
     test = likelihood_ratio(found.fit(frozenset()), found.full)
     assert 0 < test.p_value < 1e-4
 
 
 def test_collinear_features_are_refused():
     x = np.random.default_rng(0).normal(size=(50, 1))
-    data = Demonstrations.from_arrays(np.column_stack([x, x]), np.arange(50) % 2, discrete=True)
+    data = Sample.from_arrays(np.column_stack([x, x]), np.arange(50) % 2, discrete=True)
     with pytest.raises(InputError, match="redundant feature"):
-        likelihood_of(BoltzmannLinear(data.names, data.action_names), data, firth=True)
+        likelihood_of(SoftmaxLinear(data.names, data.action_names), data, firth=True)
 
 
 def test_a_feature_seen_once_does_not_throw_the_penalised_fit_off():
@@ -102,12 +101,12 @@ def test_a_feature_seen_once_does_not_throw_the_penalised_fit_off():
     actions = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
     actions[features[:, 2] > 0] = np.minimum(actions[features[:, 2] > 0], 1)  # never the last action: separated
     names = ("a", "b", "c", "rare")
-    space = BoltzmannLinear(names, ("x", "y", "z"))
-    likelihood = likelihood_of(space, Demonstrations(features, actions, names, ("x", "y", "z")), firth=True)
+    space = SoftmaxLinear(names, ("x", "y", "z"))
+    likelihood = likelihood_of(space, Sample(features, actions, names, ("x", "y", "z")), firth=True)
     assert likelihood.full.converged
     for g in space.tested:
-        restricted = likelihood.fit(space.everything - {g})
+        restricted = likelihood.fit(space.full_support - {g})
         assert restricted.converged
         assert restricted.log_likelihood <= likelihood.full.log_likelihood + 1e-9
-        again = likelihood.fit(space.everything, start=restricted.theta)
+        again = likelihood.fit(space.full_support, start=restricted.theta)
         assert again.log_likelihood == pytest.approx(likelihood.full.log_likelihood, abs=1e-6)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, identify, likelihood_of
-from policyspace.fits.fisher import (
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, identify, likelihood_of
+from policyspace.families import (
+    ChiSquare,
+    WilksLambda,
     dependences,
     detectable_effect,
     inverse_information,
@@ -13,12 +15,11 @@ from policyspace.fits.fisher import (
     noncentrality_for_power,
     smallest_eigenvalue,
 )
-from policyspace.fits.law import ChiSquare, WilksLambda
 
 
 def found_in(x, names=None, **space):
     rng = np.random.default_rng(9)
-    data = Demonstrations.from_arrays(x, rng.normal(size=(len(x), 2)), names=names)
+    data = Sample.from_arrays(x, rng.normal(size=(len(x), 2)), names=names)
     likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 1.0, **space), data)
     return dependences(likelihood.space, likelihood.design)
 
@@ -109,7 +110,7 @@ def test_noncentrality_reaches_the_power(m, level, power):
 def test_the_detectable_effect_of_an_orthogonal_gaussian_design_is_in_closed_form():
     n = 64
     x = np.array([[(i >> b & 1) * 2.0 - 1 for b in range(3)] for i in range(n)])
-    data = Demonstrations.from_arrays(x, np.random.default_rng(0).normal(size=n))
+    data = Sample.from_arrays(x, np.random.default_rng(0).normal(size=n))
     likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 4.0), data)
     found = detectable_effect(likelihood, inverse_of(likelihood), likelihood.space.groups[1], 0.05)
     # ncp = n θ²/σ² must be (z_{.975} + z_{.8})², up to the other tail.
@@ -120,13 +121,13 @@ def test_the_detectable_effect_is_found_as_often_as_it_says():
     rng = np.random.default_rng(1)
     n, runs = 400, 250
     x = rng.normal(size=(n, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])
-    pilot = Demonstrations.from_arrays(x, np.arange(n) % 2, discrete=True)
-    space = BoltzmannLinear(pilot.names, pilot.action_names)
+    pilot = Sample.from_arrays(x, np.arange(n) % 2, discrete=True)
+    space = SoftmaxLinear(pilot.names, pilot.action_names)
     inverse = inverse_information(space.fisher(np.zeros(3), x))
     effect = detectable_effect(likelihood_of(space, pilot), inverse, space.groups[1], 0.05, power=0.8)
     theta, hits = np.array([0.0, effect, 0.0]), 0
     for _ in range(runs):
-        data = Demonstrations.from_arrays(x, space.sample(rng, theta, x), discrete=True, action_names=("0", "1"))
+        data = Sample.from_arrays(x, space.sample(rng, theta, x), discrete=True, action_names=("0", "1"))
         likelihood = likelihood_of(space, data)
         statistic = 2 * (likelihood.full.log_likelihood - likelihood.fit(frozenset({2})).log_likelihood)
         hits += statistic > stats.chi2.isf(0.05, 1)
@@ -139,7 +140,7 @@ def test_what_cannot_show_at_all_needs_an_infinite_effect():
     answer = identify(
         wide, np.random.default_rng(0).normal(size=200), names=("a", "b", "copy", "three"), covariance=1.0
     )
-    effects = {test.group: test.detectable_effect for test in answer.tests}
+    effects = {test.group: test.minimum_detectable_effect for test in answer.groups}
     assert effects["a"] == effects["copy"] == effects["three"] == np.inf
     assert np.isfinite(effects["b"])
 
@@ -150,9 +151,9 @@ def test_the_inverse_by_standardised_features_is_the_inverse(intercept, kind):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(150, 3)) * [1.0, 5.0, 0.2] + [1.0, -2.0, 0.5]
     y = rng.integers(0, 3, 150) if kind in ("boltzmann", "firth") else rng.normal(size=(150, 2))
-    data = Demonstrations.from_arrays(x, y)
+    data = Sample.from_arrays(x, y)
     if data.discrete:
-        space = BoltzmannLinear(data.names, data.action_names, intercept=intercept)
+        space = SoftmaxLinear(data.names, data.action_names, intercept=intercept)
     else:
         covariance = "estimate" if kind == "estimated" else [[1.0, 0.4], [0.4, 0.5]]
         space = GaussianLinear(data.names, data.action_names, covariance, intercept=intercept)
@@ -168,8 +169,10 @@ def test_a_time_stamp_has_a_detectable_effect(labels):
     x = rng.normal(size=(300, 2))
     y = rng.integers(0, 2, 300) if labels else rng.normal(size=300)
     names = ("clock", "b")
-    plain = identify(x, y, names=names)
-    stamped = identify(x * [1000.0, 1.0] + [1.7e9, 0.0], y, names=names)
-    for a, b, unit in zip(plain.tests, stamped.tests, (1000.0, 1.0), strict=True):
-        assert b.detectable_effect * unit == pytest.approx(a.detectable_effect, rel=1e-4)
+    policy = "boltzmann" if labels else "gaussian"
+    plain = identify(x, y, names=names, policy=policy)
+    stamped = identify(x * [1000.0, 1.0] + [1.7e9, 0.0], y, names=names, policy=policy)
+    for a, b, unit in zip(plain.groups, stamped.groups, (1000.0, 1.0), strict=True):
+        assert np.isfinite(a.minimum_detectable_effect)
+        assert b.minimum_detectable_effect * unit == pytest.approx(a.minimum_detectable_effect, rel=1e-4)
         assert b.statistic == pytest.approx(a.statistic, abs=1e-5)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 from statsmodels.multivariate.multivariate_ols import _MultivariateOLS
 
-from policyspace import Demonstrations, GaussianLinear, fit, likelihood_of, likelihood_ratio
-from policyspace.errors import InputError
+from policyspace import GaussianLinear, InputError, Sample, fit, likelihood_of, likelihood_ratio
 
 FULL = np.array([[0.5, 0.2], [0.2, 0.3]])
 
@@ -22,13 +21,13 @@ def problem(seed, k, q, n, covariance=None, effect=0.3):
 
 
 def likelihood(x, y, weights=None, **space):
-    data = Demonstrations.from_arrays(x, y, discrete=False, weights=weights)
+    data = Sample.from_arrays(x, y, discrete=False, weights=weights)
     return likelihood_of(GaussianLinear(data.names, data.action_names, **space), data)
 
 
 def maximised(space, x, y, support):
     """sup log L inside Θ_I by quasi-Newton on the density itself."""
-    free = space.free(support)
+    free = space.free_mask(support)
     if not free.any():
         return space.log_prob(space.fixed, x, y).sum(), space.fixed
 
@@ -51,16 +50,16 @@ def test_known_covariance_agrees_with_maximising_the_density(covariance, groups,
     x += [3.0, 0.0, -1.0]
     found = likelihood(x, y, covariance=covariance, groups=groups, intercept=intercept, fixed=fixed)
     space = found.space
-    full, theta = maximised(space, x, y, space.everything)
+    full, theta = maximised(space, x, y, space.full_support)
     assert found.full.log_likelihood == pytest.approx(full, abs=1e-7)
     np.testing.assert_allclose(found.full.theta, theta, atol=1e-5)
-    supports = [space.everything - {g} for g in space.tested] + [frozenset()]
+    supports = [space.full_support - {g} for g in space.tested] + [frozenset()]
     for support in supports:
         restricted = found.fit(support)
         expected, theta = maximised(space, x, y, support)
         assert restricted.log_likelihood == pytest.approx(expected, abs=1e-7)
         np.testing.assert_allclose(restricted.theta, theta, atol=1e-5)
-        fixed_ones = ~space.free(support)
+        fixed_ones = ~space.free_mask(support)
         np.testing.assert_array_equal(restricted.theta[fixed_ones], space.fixed[fixed_ones])
         assert found.degrees_of_freedom(support) == fixed_ones.sum()
         test = likelihood_ratio(restricted, found.full)
@@ -76,8 +75,8 @@ def test_one_action_with_estimated_noise_is_the_f_test_of_statsmodels(seed, inte
     full = sm.OLS(y[:, 0], phi).fit()
     assert found.full.log_likelihood == pytest.approx(full.llf, abs=1e-9)
     np.testing.assert_allclose(found.full.theta, full.params, rtol=1e-9, atol=1e-11)
-    for support in [frozenset(), frozenset(found.space.tested[:2]), found.space.everything - {found.space.tested[1]}]:
-        kept = found.space.free(support)
+    for support in [frozenset(), frozenset(found.space.tested[:2]), found.space.full_support - {found.space.tested[1]}]:
+        kept = found.space.free_mask(support)
         test = likelihood_ratio(found.fit(support), found.full)
         if not kept.any():
             f, p = full.fvalue, full.f_pvalue  # without a constant, statsmodels' F is against nothing at all
@@ -103,7 +102,7 @@ def test_several_actions_with_estimated_noise_are_wilks_lambda_of_statsmodels(se
     model = _MultivariateOLS(y, sm.add_constant(x)).fit()
     for out in ([1], [2, 3], [1, 2, 4], [1, 2, 3, 4]):
         table = model.mv_test([("out", np.eye(q + 1)[out])]).results["out"]["stat"]
-        test = likelihood_ratio(found.fit(found.space.everything - set(out)), found.full)
+        test = likelihood_ratio(found.fit(found.space.full_support - set(out)), found.full)
         assert np.exp(-test.statistic / n) == pytest.approx(float(table.loc["Wilks' lambda", "Value"]), rel=1e-9)
         assert test.p_value == pytest.approx(float(table.loc["Wilks' lambda", "Pr > F"]), rel=1e-7)
         assert test.degrees_of_freedom == k * len(out)
@@ -129,7 +128,7 @@ def test_weights_are_repeated_rows(covariance):
     assert here.full.log_likelihood == pytest.approx(there.full.log_likelihood, rel=1e-11)
     np.testing.assert_allclose(here.information(), there.information(), rtol=1e-9, atol=1e-12)
     for g in here.space.tested:
-        support = here.space.everything - {g}
+        support = here.space.full_support - {g}
         a = likelihood_ratio(here.fit(support), here.full)
         b = likelihood_ratio(there.fit(support), there.full)
         assert a.statistic == pytest.approx(b.statistic, abs=1e-8)
@@ -143,13 +142,13 @@ def test_badly_scaled_and_offset_columns_change_no_lambda(covariance):
     moved = x * [1e-6, 3.0, 1e5, 1.0] + [0.0, 2000.0, -1e7, 1e4]
     there = likelihood(moved, y + 1e6, covariance=covariance)
     for g in here.space.tested:
-        support = here.space.everything - {g}
+        support = here.space.full_support - {g}
         a = likelihood_ratio(here.fit(support), here.full).statistic
         assert likelihood_ratio(there.fit(support), there.full).statistic == pytest.approx(a, abs=1e-4)
     small = sm.OLS(y[:, 0], sm.add_constant(x[:, 1:])).fit()
     residuals = sm.OLS(y[:, 0], sm.add_constant(x)).fit()
     gain = (small.ssr - residuals.ssr) if covariance == 1.0 else 2 * (residuals.llf - small.llf)
-    test = likelihood_ratio(here.fit(here.space.everything - {1}), here.full)
+    test = likelihood_ratio(here.fit(here.space.full_support - {1}), here.full)
     assert test.statistic == pytest.approx(gain, abs=1e-6)
 
 
@@ -158,7 +157,7 @@ def test_a_constant_column_is_noticed_however_many_rows_its_mean_is_rounded_over
     x = np.column_stack([rng.normal(size=400_000), np.full(400_000, 0.1)])
     found = likelihood(x, rng.normal(size=400_000), covariance=1.0)
     assert not found.identifiable
-    assert found.degrees_of_freedom(found.space.everything - {2}) == 0
+    assert found.degrees_of_freedom(found.space.full_support - {2}) == 0
     assert found.degrees_of_freedom(frozenset()) == 1
 
 
@@ -216,11 +215,11 @@ def test_what_has_no_exact_test_is_refused():
     x, y = problem(0, 2, 2, 30)
     with pytest.raises(InputError, match="single parameters"):
         likelihood(x, y, groups="parameter")
-    data = Demonstrations.from_arrays(x, y)
+    data = Sample.from_arrays(x, y)
     with pytest.raises(InputError, match="has 1 actions"):
         likelihood_of(GaussianLinear(data.names, ("only",), 1.0), data)
     with pytest.raises(InputError, match="Firth"):
         fit(GaussianLinear(data.names, data.action_names, 1.0), data, firth=True)
-    labels = Demonstrations.from_arrays(x, np.arange(30) % 2, discrete=True)
+    labels = Sample.from_arrays(x, np.arange(30) % 2, discrete=True)
     with pytest.raises(InputError, match="Boltzmann"):
         likelihood_of(GaussianLinear(labels.names, ("a",), 1.0), labels)

@@ -24,7 +24,7 @@ def frame_of(name):
     return frame.with_columns(polars.col(entry["action"]).cast(str))
 
 
-def answer_of(name, **more):
+def conclude(name, **more):
     entry = NUMBERS[name]
     features = entry["features"] if isinstance(entry["features"], list) else [entry["features"]]
     if "Diet" in features:
@@ -49,12 +49,12 @@ def test_at_least_twelve_data_sets():
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_ratios_likelihoods_and_criteria(name):
-    entry, answer = NUMBERS[name], answer_of(name, test="wilks")
-    found = {test.group: test.statistic for test in answer.tests}
+    entry, answer = NUMBERS[name], conclude(name, test="wilks")
+    found = {test.group: test.statistic for test in answer.groups}
     # nnet's optimiser stops where its likelihood is right to some digits fewer than a Newton step's.
     digits = 1e-6 if entry["kind"] == "multinomial" else 1e-7
     assert found == pytest.approx(entry["statistics"], abs=digits, rel=1e-9)
-    assert answer.num_pairs == entry["pairs"]
+    assert answer.num_rows == entry["pairs"]
     fit = answer.coefficients().fit
     assert fit.log_likelihood == pytest.approx(entry["log_likelihood"], abs=digits)
     assert fit.null_log_likelihood == pytest.approx(entry["null"], abs=digits)
@@ -62,12 +62,12 @@ def test_ratios_likelihoods_and_criteria(name):
     if "bic" in entry:
         assert fit.bic == pytest.approx(entry["bic"], abs=2 * digits)
     if "p_values" in entry:
-        assert {t.group: t.p_value for t in answer.tests} == pytest.approx(entry["p_values"], rel=1e-7)
+        assert {t.group: t.p_value for t in answer.groups} == pytest.approx(entry["p_values"], rel=1e-7)
 
 
 @pytest.mark.parametrize("name", [name for name in BINARY + LINEAR if plain(name)])
 def test_coefficients_and_standard_errors(name):
-    entry, rows = NUMBERS[name], answer_of(name, test="wilks").coefficients().rows
+    entry, rows = NUMBERS[name], conclude(name, test="wilks").coefficients().rows
     assert {row.parameter: row.estimate for row in rows} == pytest.approx(theirs(entry["coefficients"]), rel=1e-7)
     assert {row.parameter: row.standard_error for row in rows} == pytest.approx(theirs(entry["errors"]), rel=1e-6)
 
@@ -75,7 +75,7 @@ def test_coefficients_and_standard_errors(name):
 @pytest.mark.parametrize("name", [name for name in BINARY + LINEAR if "clustered" in NUMBERS[name]])
 def test_standard_errors_by_cluster(name):
     entry = NUMBERS[name]
-    rows = answer_of(name, test="wilks", subjects=entry["cluster"]).coefficients().rows
+    rows = conclude(name, test="wilks", subjects=entry["cluster"]).coefficients().rows
     numbers = theirs(entry["clustered"])
     own = {row.parameter: row.standard_error for row in rows}
     shared = [feature for feature in own if feature in numbers and (plain(name) or feature != "intercept")]
@@ -85,7 +85,7 @@ def test_standard_errors_by_cluster(name):
 
 @pytest.mark.parametrize("name", [name for name in BINARY if "firth" in NUMBERS[name]])
 def test_firths_coefficients(name):
-    entry, rows = NUMBERS[name], answer_of(name, firth=True).coefficients().rows
+    entry, rows = NUMBERS[name], conclude(name, firth=True).coefficients().rows
     own = {row.parameter: row.estimate for row in rows}
     shared = [feature for feature in own if feature in entry["firth"]]
     assert len(shared) >= 2
@@ -96,7 +96,7 @@ def test_firths_coefficients(name):
 
 @pytest.mark.parametrize("name", [name for name in SEVERAL if name == "iris"])
 def test_coefficients_of_several_labels(name):
-    rows = answer_of(name, test="wilks").coefficients().rows
+    rows = conclude(name, test="wilks").coefficients().rows
     own = {row.parameter: row.estimate for row in rows}
     for label, weights in NUMBERS[name]["coefficients"].items():
         for feature, value in theirs(weights).items():
@@ -104,4 +104,4 @@ def test_coefficients_of_several_labels(name):
 
 
 def test_the_housing_counts_are_1681_pairs():
-    assert answer_of("housing", test="wilks").num_pairs == 1681 and len(frame_of("housing")) == 72
+    assert conclude("housing", test="wilks").num_rows == 1681 and len(frame_of("housing")) == 72

@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of, likelihood_ratio
-from policyspace.errors import InputError
-from policyspace.fits.law import ChiSquare
+from policyspace import GaussianLinear, InputError, Sample, SoftmaxLinear, likelihood_of, likelihood_ratio
+from policyspace.families import ChiSquare
 
 
 def boltzmann(x, y, names, reference=0, **more):
-    data = Demonstrations.from_arrays(x, y, names=names, discrete=True, reference=reference)
-    return likelihood_of(BoltzmannLinear(data.names, data.action_names), data, **more)
+    data = Sample.from_arrays(x, y, names=names, discrete=True, reference=reference)
+    return likelihood_of(SoftmaxLinear(data.names, data.action_names), data, **more)
 
 
 def gaussian(x, y, names=None, covariance="estimate"):
-    data = Demonstrations.from_arrays(x, y, names=names, discrete=False)
+    data = Sample.from_arrays(x, y, names=names, discrete=False)
     return likelihood_of(GaussianLinear(data.names, data.action_names, covariance), data)
 
 
@@ -25,7 +24,7 @@ def test_anes96_multinomial_logit():
     # Stata's mlogit: statsmodels/discrete/tests/results/results_discrete.py, class Anes, mnlogit_basezero.
     data = sm.datasets.anes96.load_pandas()
     found = boltzmann(data.exog.to_numpy(), data.endog.to_numpy().astype(int), tuple(data.exog.columns))
-    assert found.num_pairs == 944 and len(found.space.action_names) == 7
+    assert found.num_rows == 944 and len(found.space.action_names) == 7
     assert found.full.log_likelihood == pytest.approx(-1461.922747312, abs=1e-6)
     null = found.fit(frozenset())
     assert null.log_likelihood == pytest.approx(-1750.34670999, abs=1e-6)
@@ -55,7 +54,7 @@ def test_macrodata_likelihood_ratio_and_f():
     x = np.column_stack([growth["realgdp"], d["realint"].to_numpy()[:-1]])
     found = gaussian(x, growth["realinv"], ("ggdp", "lint"))
     assert found.full.log_likelihood == pytest.approx(-763.9752181602237, abs=1e-9)
-    restricted = found.fit(found.space.everything - {2})
+    restricted = found.fit(found.space.full_support - {2})
     assert restricted.log_likelihood == pytest.approx(-766.3091902020184, abs=1e-9)
     test = likelihood_ratio(restricted, found.full)
     assert test.statistic == pytest.approx(4.66794408358942, abs=1e-9)
@@ -111,7 +110,7 @@ def test_firth_on_sex2():
         "age": 6.143472e-03, "oc": 8.751911e-01, "vic": 1.678877e-06, "vicl": 1.237805e-05, "vis": 5.449701e-02,
         "dia": 4.951873e-03,
     }  # fmt: skip
-    tests = [likelihood_ratio(found.fit(found.space.everything - {g}), found.full) for g in found.space.tested]
+    tests = [likelihood_ratio(found.fit(found.space.full_support - {g}), found.full) for g in found.space.tested]
     np.testing.assert_allclose([test.p_value for test in tests], list(logistf.values()), rtol=1e-5)
     assert tests[5].statistic == pytest.approx(7.89693139, abs=1e-6)
     assert tests[4].statistic == pytest.approx(3.69740975, abs=1e-6)

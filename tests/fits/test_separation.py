@@ -5,13 +5,13 @@ import pytest
 from scipy.optimize import linprog
 from scipy.special import logsumexp
 
-from policyspace import BoltzmannLinear, Demonstrations, identify, likelihood_of, likelihood_ratio
+from policyspace import Sample, SoftmaxLinear, identify, likelihood_of, likelihood_ratio
 
 
 def likelihood(x, y, weights=None, **space):
     names = [str(a) for a in range(int(np.max(y)) + 1)]
-    data = Demonstrations.from_arrays(x, y, discrete=True, action_names=names, weights=weights)
-    return likelihood_of(BoltzmannLinear(data.names, data.action_names, **space), data)
+    data = Sample.from_arrays(x, y, discrete=True, action_names=names, weights=weights)
+    return likelihood_of(SoftmaxLinear(data.names, data.action_names, **space), data)
 
 
 def named(found):
@@ -45,8 +45,8 @@ def test_quasi_separation_by_a_level_leaves_the_rest_finite():
     assert found.full.theta[0] == pytest.approx(np.log(40 / 20), abs=1e-6)
     both = likelihood(np.column_stack([level, noise, np.full(100, 3.0), noise]), y)
     assert named(both) == {"x0"}  # not the constant, nor the copies, along which nothing is seen to move
-    assert not both.fit(both.space.everything - {1}).separated
-    assert both.fit(both.space.everything - {2}).separated
+    assert not both.fit(both.space.full_support - {1}).separated
+    assert both.fit(both.space.full_support - {2}).separated
 
 
 def test_one_action_of_three_can_diverge_alone():
@@ -114,8 +114,13 @@ def test_lambda_under_separation_is_the_limit_of_vanishing_ridges(seed):
     found = likelihood(x, y)
     assert found.full.separated
     phi = np.column_stack([np.ones(80), x])
-    for support in (found.space.everything, found.space.everything - {1}, found.space.everything - {3}, frozenset({2})):
-        expected = ridge_limit(phi, y, 2, found.space.free(support))
+    for support in (
+        found.space.full_support,
+        found.space.full_support - {1},
+        found.space.full_support - {3},
+        frozenset({2}),
+    ):
+        expected = ridge_limit(phi, y, 2, found.space.free_mask(support))
         assert found.fit(support).log_likelihood == pytest.approx(expected, abs=1e-6)
 
 
@@ -135,10 +140,14 @@ def test_identify_names_what_diverges_and_says_what_to_do():
     noise = np.random.default_rng(0).normal(size=100)
     answer = identify(np.column_stack([level, noise]), y, names=("door", "noise"), test="wilks")
     (warning,) = (w for w in answer.warnings if "separation" in w)
-    assert "diverging: door;" in warning and "--firth" in warning
-    assert answer.separated and answer.tests[0].effect == np.inf and np.isfinite(answer.tests[1].effect)
+    assert "diverging: door;" in warning and "'firth'" in warning
+    assert (
+        answer.fit.separated
+        and answer.groups[0].coefficient_norm == np.inf
+        and np.isfinite(answer.groups[1].coefficient_norm)
+    )
     penalised = identify(np.column_stack([level, noise]), y, names=("door", "noise"), firth=True)
-    assert np.isfinite(penalised.tests[0].effect) and penalised.tests[0].rejected
+    assert np.isfinite(penalised.groups[0].coefficient_norm) and penalised.groups[0].rejected
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -17,28 +17,28 @@ def identify() -> None:
 
 
 def demonstrations() -> None:
-    from policyspace import Demonstrations
+    from policyspace import Sample
 
-    Demonstrations.from_arrays(**_said())
+    Sample.from_arrays(**_said())
 
 
 def agent() -> None:
-    from policyspace.worlds import make_world
-    from policyspace.worlds.saved_agents import load_agent
+    from policyspace import make_world
+    from policyspace.worlds import load_agent
 
     load_agent("agent.json", make_world("gridworld"))
 
 
 def configuration() -> None:
-    from policyspace.worlds import make_world
-    from policyspace.worlds.configuration_parameters import parse_configuration
+    from policyspace import make_world
+    from policyspace.worlds import parse_configuration
 
     text = Path("text.txt").read_text(encoding="utf-8", errors="replace") if Path("text.txt").exists() else "ω.toml"
     make_world("gridworld").check_configuration(parse_configuration(text))
 
 
 def records() -> None:
-    from policyspace.experiments.records import Cell, Store
+    from policyspace_paper.execution import Cell, Store
 
     with Store("records.sqlite") as store:
         store.missing([Cell("theory", {"seed": 1})])
@@ -52,7 +52,28 @@ def fit() -> None:
     compare(_said())
 
 
+def model() -> None:
+    import warnings
+
+    from policyspace.environments import agent_from_file
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agent_from_file("model.zip")
+
+
+def odd() -> None:
+    import policyspace
+    from tests.test_wrong_kinds import CALLS as KINDS
+    from tests.test_wrong_kinds import drawn
+
+    for function, name, value in drawn(1, _said()["seed"]):
+        getattr(policyspace, function)(**{**KINDS[function], name: value})
+
+
 CALLS = {
+    "model": model,
+    "odd": odd,
     "identify": identify,
     "demonstrations": demonstrations,
     "agent": agent,

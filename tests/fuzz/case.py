@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -56,8 +57,9 @@ class TooSlow(BaseException):
 def failure(case: Case, folder: Path) -> str | None:
     """What is wrong with the way a case ended, if anything is: an answer, or one sentence and exit code 2."""
     for old in folder.iterdir():
-        old.unlink()
+        shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
     for name, content in case.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     with contextlib.chdir(folder), _bounded():
         try:
@@ -96,7 +98,7 @@ def _command(case: Case) -> str | None:
 
 
 def _api(case: Case) -> str | None:
-    from policyspace.errors import InputError
+    from policyspace import InputError
     from tests.fuzz.api_calls import CALLS
 
     try:

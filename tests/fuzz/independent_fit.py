@@ -26,12 +26,12 @@ def compare(said: dict[str, Any]) -> None:
 
     states, actions = np.array(said["data"]), np.array(said["actions"])
     answer = policyspace.identify(states, actions, test="wilks")
-    if answer.separated:
+    if answer.fit.separated:
         return
     fitted = _gaussian if actions.dtype.kind == "f" else _boltzmann
     everything = np.column_stack([np.ones(len(states)), (states - states.mean(0)) / states.std(0)])
     best = fitted(everything, actions)
-    for j, test in enumerate(answer.tests):
+    for j, test in enumerate(answer.groups):
         expected = 2 * (best - fitted(np.delete(everything, j + 1, axis=1), actions))
         if abs(test.statistic - expected) > 1e-5 * max(1.0, expected):
             raise AssertionError(f"λ of x{j} is {test.statistic}, an independent fit finds {expected}")

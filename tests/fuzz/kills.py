@@ -58,7 +58,7 @@ def kill_many(count: int, seed: int, only: str | None = None) -> Killed:
         shared = Path(folder) / "shared"
         shared.mkdir()
         with chdir(shared):
-            if only in (None, "ask", "tell") and _wait(_forked(_make_study)) != 0:
+            if only in (None, "ask", "tell") and defer(_forked(_make_study)) != 0:
                 raise RuntimeError(f"no study could be made: {Path('.out').read_text()[-800:]}")
         for name, work in _works(shared).items():
             if only not in (None, name):
@@ -119,7 +119,7 @@ def _first(work: Work) -> None:
         _clean()
         work.before()
         began = time.monotonic()
-        code = _wait(_start(work))
+        code = defer(_start(work))
         work.seconds = time.monotonic() - began
         if code != 0:
             raise RuntimeError(f"{' '.join(work.arguments)} ends with {code}: {Path('.out').read_text()[-800:]}")
@@ -140,7 +140,7 @@ def _kill_chain(name: str, work: Work, rng: random.Random, found: Killed, most: 
             os.waitpid(child, 0)
             found.kills[name] += 1
             _check_files()
-        code = _wait(_start(work))
+        code = defer(_start(work))
         told_before = code == 2 and "reported before" in Path(".out").read_text()
         if code != 0 and not told_before:
             found.wrong.append(f"{name}: after a kill it ends with {code}: {Path('.out').read_text()[-300:]}")
@@ -157,7 +157,7 @@ def _start(work: Work) -> int:
     import polars  # noqa: F401
 
     import policyspace.cli
-    import policyspace.report.evidence_picture
+    from policyspace.report import new_figure  # noqa: F401
 
     def run() -> None:
         sys.argv = ["policyspace", *work.arguments]
@@ -183,7 +183,7 @@ def _forked(run: Callable[[], None]) -> int:
         os._exit(code if isinstance(code, int) else 1)
 
 
-def _wait(child: int) -> int:
+def defer(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

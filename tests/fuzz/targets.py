@@ -1,5 +1,6 @@
 """Where inputs go in: each target makes one case from a random generator, most of them broken in one place."""
 
+import base64
 import functools
 import gzip
 import io
@@ -7,6 +8,7 @@ import json
 import random
 import sqlite3
 import tempfile
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -27,12 +29,12 @@ def tables() -> dict[str, bytes]:
     """The same small log in every format, with its roles (`log`) and, where that is possible, without (`plain`)."""
     import polars
 
-    from policyspace import Demonstrations, write
+    from policyspace import Sample, write
 
     rng = np.random.default_rng(0)
     states = rng.normal(size=(30, 2))
     moves = np.where(states[:, 0] + rng.normal(size=30) > 0, "go", "stop")
-    data = Demonstrations.from_arrays(states, moves, ["x", "y"], episodes=np.arange(30) // 5)
+    data = Sample.from_arrays(states, moves, ["x", "y"], episodes=np.arange(30) // 5)
     frame = polars.DataFrame({"x": states[:, 0], "y": states[:, 1], "move": moves, "e": np.arange(30) // 5})
     found: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -240,7 +242,7 @@ def ask(rng: random.Random) -> Case:
 
 @functools.cache
 def recorded() -> bytes:
-    from policyspace.experiments.records import Cell, Store
+    from policyspace_paper.execution import Cell, Store
 
     with tempfile.TemporaryDirectory() as folder:
         with Store(Path(folder) / "records.sqlite") as store:
@@ -313,10 +315,10 @@ def _is_json(text: str) -> bool:
 
 @functools.cache
 def saved_agent() -> bytes:
-    from policyspace.policies.jax_setup import jax
-    from policyspace.worlds import make_world
-    from policyspace.worlds.agents import learn
-    from policyspace.worlds.saved_agents import save_agent
+    import jax
+
+    from policyspace import learn, make_world
+    from policyspace.worlds import save_agent
 
     world = make_world("gridworld")
     with tempfile.TemporaryDirectory() as folder:
@@ -378,9 +380,106 @@ def fit(rng: random.Random) -> Case:
     return Case(["api", "fit"], {"call.json": json.dumps(said).encode()})
 
 
+@functools.cache
+def of_other_tools() -> dict[str, dict[str, bytes]]:
+    """The files of one honest source of each kind."""
+    import h5py
+    import pyarrow
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(0)
+    states, moves, out = rng.normal(size=(40, 2)), rng.integers(0, 2, 40), io.BytesIO()
+    with h5py.File(out, "w") as file:
+        file["observations"], file["actions"], file["terminals"] = states, moves, np.arange(40) % 10 == 9
+    episodes = io.BytesIO()
+    with h5py.File(episodes, "w") as file:
+        for i in range(2):
+            one = file.create_group(f"episode_{i}")
+            one.attrs["id"], one.attrs["total_steps"] = i, 10
+            one["observations"], one["actions"] = rng.normal(size=(11, 2)), rng.integers(0, 2, 10)
+            one["rewards"], one["terminations"], one["truncations"] = (
+                np.zeros(10),
+                np.zeros(10, bool),
+                np.zeros(10, bool),
+            )
+    box = {"type": "Box", "dtype": "float64", "shape": [2], "low": [-9, -9], "high": [9, 9]}
+    said = {
+        "minari_version": "0.5.4", "total_episodes": 2, "total_steps": 20, "data_format": "hdf5",
+        "dataset_id": "walk-v1", "observation_space": json.dumps(box),
+        "action_space": json.dumps({"type": "Discrete", "dtype": "int64", "start": 0, "n": 2}),
+    }  # fmt: skip
+    table = io.BytesIO()
+    columns = {"observation.state": states.tolist(), "action": [[float(move)] for move in moves]}
+    columns |= {"episode_index": np.arange(40) // 10, "frame_index": np.arange(40) % 10}
+    pyarrow.parquet.write_table(pyarrow.table(columns), table)
+    features = {name: {"dtype": "float32", "shape": [2]} for name in columns}
+    return {
+        "t.hdf5": {"t.hdf5": out.getvalue()},
+        "robot": {
+            "robot/meta/info.json": json.dumps({"features": features}).encode(),
+            "robot/data/a.parquet": table.getvalue(),
+        },
+        "walk": {"walk/data/main_data.hdf5": episodes.getvalue(), "walk/data/metadata.json": json.dumps(said).encode()},
+    }
+
+
+def sources(rng: random.Random) -> Case:
+    """HDF5, a folder of LeRobot, a dataset of Minari, with a broken file."""
+    name = rng.choice(list(of_other_tools()))
+    files = dict(of_other_tools()[name])
+    broken = rng.choice(list(files))
+    if broken.endswith(".json") and rng.random() < 0.7:
+        files[broken] = json.dumps(value_of(rng, json.loads(files[broken]))).encode()
+    else:
+        files[broken] = bytes_of(rng, files[broken])
+    return Case(["identify", name, "--test", "wilks", "--json", "-"], files)
+
+
+@functools.cache
+def model() -> bytes:
+    import warnings
+
+    from stable_baselines3 import PPO
+
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")
+        PPO("MlpPolicy", "CartPole-v1", seed=0, device="cpu").save(Path(folder) / "model.zip")
+        return (Path(folder) / "model.zip").read_bytes()
+
+
+def models(rng: random.Random) -> Case:
+    """A model of stable-baselines3 of which a byte, an entry, a pickle or the weights are broken."""
+    if rng.random() < 0.3:
+        return Case(["api", "model"], {"model.zip": bytes_of(rng, model())})
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(model())) as old, zipfile.ZipFile(out, "w") as new:
+        broken = rng.choice(["data", "data", "data", "policy.pth"])
+        for name in old.namelist():
+            content = old.read(name)
+            if name == broken == "data":
+                said = json.loads(content)
+                place = rng.choice([one for one, value in said.items() if isinstance(value, dict)])
+                if ":serialized:" in said[place] and rng.random() < 0.6:
+                    damaged = bytes_of(rng, base64.b64decode(said[place][":serialized:"]))
+                    said[place] = {":serialized:": base64.b64encode(damaged).decode()}
+                else:
+                    said = value_of(rng, said)
+                content = json.dumps(said).encode()
+            elif name == broken:
+                content = bytes_of(rng, content)
+            new.writestr(name, content)
+    return Case(["api", "model"], {"model.zip": out.getvalue()})
+
+
+def kinds(rng: random.Random) -> Case:
+    """An argument of a public function that is of another kind."""
+    return Case(["api", "odd"], {"call.json": json.dumps({"seed": rng.getrandbits(32)}).encode()})
+
+
 TARGETS: dict[Callable[[random.Random], Case], int] = {
     table_bytes: 16, table_cells: 14, columns: 6, options: 7, toml: 6, configuration: 8, covariance: 5, study: 10, ask: 1,
     records: 10, agents: 10, follow: 2, api: 11, fit: 3,
+    sources: 1, models: 4, kinds: 6,
 }  # fmt: skip
 """How often each target is drawn."""
 

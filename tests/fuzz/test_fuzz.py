@@ -33,13 +33,13 @@ def test_some_inputs_by_hypothesis(tmp_path):
 
 def test_a_failure_is_seen_kept_and_found_again(tmp_path, monkeypatch):
     """A fuzzer that sees nothing would pass every test above."""
-    import policyspace.data.readers
+    import policyspace.data.files
 
     case = Case(["identify", "t.csv", "--actions", "a"], {"t.csv": b"x,a\n1,b\n"})
     home = tmp_path / "home"
     home.mkdir()
     assert failure(case, home) is None
-    monkeypatch.setattr(policyspace.data.readers, "size_of", lambda *_: 1 / 0)
+    monkeypatch.setattr(policyspace.data.files, "size_of", lambda *_: 1 / 0)
     assert "ZeroDivisionError" in failure(case, home)
     kept = case.keep(tmp_path / "found")
     assert Case.from_json(kept.read_text()) == case

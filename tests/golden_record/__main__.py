@@ -5,10 +5,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from .public_interface import interface
 from .record import plain, write
 from .sections import SECTIONS
 
-for section in sys.argv[1:] or SECTIONS:
+INTERFACE = "public_interface"
+
+for section in sys.argv[1:] or [*SECTIONS, INTERFACE]:
+    if section == INTERFACE:
+        write(section, plain(interface()))
+        continue
     answers = {}
     for name, problem in SECTIONS[section].problems.items():
         start = time.perf_counter()

@@ -10,7 +10,7 @@ import numpy as np
 import policyspace
 
 from . import data_sets as data
-from .record import without_words
+from .answers import verdict
 
 TWO_BY_TWO = [[1.0, 0.3], [0.3, 0.8]]
 
@@ -40,24 +40,42 @@ TESTS = ("bootstrap", "universal", "eprocess", "mixture", "wilks")
 
 def answer(made: policyspace.Identification) -> dict[str, Any]:
     """The numbers and verdicts of an answer, without its words."""
-    plain = without_words(made.to_dict())
-    settings, tests, parameters, eigenvalue = (
-        plain.pop(name) for name in ("settings", "tests", "parameters", "smallest_eigenvalue")
-    )
+    found = made.to_dict()
+    fit, data = found["fit"], found["data"]
     # Where many parameters are equally likely, or none that is finite, the one that is shown says nothing.
-    determined = plain["identifiable"] and (settings["firth"] or not plain["separated"])
-    sizes = {"parameters": parameters, "smallest_eigenvalue": eigenvalue} if determined else {}
-    rows = {t["group"]: tested(t, determined) for t in tests}
-    return plain | {"test": settings["test"], "tests": rows} | sizes
+    determined = fit["identifiable"] and (made.test.name == "firth" or not fit["separated"])
+    sizes = {"parameters": fit["parameters"], "smallest_eigenvalue": fit["smallest_eigenvalue"]} if determined else {}
+    return {
+        "rule": found["rule"],
+        "supports": found["supports"],
+        "core": found["selected"],
+        "undecided": found["undecided"],
+        "tests": {row["group"]: tested(row, determined) for row in found["groups"]},
+        "log_likelihood": fit["log_likelihood"],
+        "num_pairs": data["num_rows"],
+        "num_episodes": data["num_episodes"],
+        "num_parameters": fit["num_parameters"],
+        "identifiable": fit["identifiable"],
+        "separated": fit["separated"],
+        "exhaustive": found["exhaustive"],
+        "converged": fit["converged"],
+        "truth": found["ground_truth"],
+        "test": made.test.name,
+        **sizes,
+    }
+
+
+RECORDED = ("statistic", "degrees_of_freedom", "p_value", "adjusted_p_value", "rejected")
+SIZES = {"effect": "coefficient_norm", "detectable_effect": "minimum_detectable_effect"}
+"""What the record calls the size of weights, where it says something."""
 
 
 def tested(row: dict[str, Any], determined: bool) -> dict[str, Any]:
     """The test of one group; p-values of statistics that are zero up to rounding are 1 up to its root."""
-    kept = {name: value for name, value in row.items() if name != "group"}
+    kept = {name: row[name] for name in RECORDED}
     kept |= {name: 1.0 for name in ("p_value", "adjusted_p_value") if kept[name] > 0.999}
-    if not determined:
-        del kept["effect"], kept["detectable_effect"]
-    return kept
+    kept["verdict"] = verdict(row)
+    return kept | ({name: row[now] for name, now in SIZES.items()} if determined else {})
 
 
 def by_likelihood(options: dict[str, Any]) -> dict[str, Any]:
@@ -82,10 +100,16 @@ def field_names(folder: Path) -> dict[str, list[str]]:
     """The names in a file of answers."""
     features, actions = data.gaussian()
     plain = policyspace.identify(features, actions, names=data.NAMES).to_dict()
-    return {"answer": list(plain), "test": list(plain["tests"][0]), "settings": sorted(plain["settings"])}
+    parts = ("test", "policy", "data", "fit", "guarantee", "clusters")
+    return {
+        "answer": list(plain),
+        "groups": list(plain["groups"][0]),
+        "assumptions": list(plain["assumptions"][0]),
+        **{name: list(plain[name]) for name in parts},
+    }
 
 
-def custom_policy() -> tuple[policyspace.CustomPolicy, policyspace.Demonstrations]:
+def custom_policy() -> tuple[policyspace.CustomPolicy, policyspace.Sample]:
     """A logistic policy over two of its own parameters, in the words of a user."""
     import jax.numpy as jnp
 
@@ -97,7 +121,7 @@ def custom_policy() -> tuple[policyspace.CustomPolicy, policyspace.Demonstration
     groups = {"near": "weights[0]", "far": "weights[1]"}
     space = policyspace.CustomPolicy(log_prob, start, ("near", "far"), ("go", "stay"), groups)
     features, actions = data.boltzmann(11, 200, weights=(0.6, 0.0))
-    return space, policyspace.Demonstrations(features, actions, ("near", "far"), ("go", "stay"))
+    return space, policyspace.Sample(features, actions, ("near", "far"), ("go", "stay"))
 
 
 def custom(options: dict[str, Any], folder: Path) -> dict[str, Any]:

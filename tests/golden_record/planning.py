@@ -12,7 +12,7 @@ import policyspace
 
 from . import data_sets as data
 from .command_line import run
-from .record import without, without_words
+from .record import recorded_names, without, without_words
 
 FAMILIES = {
     "gaussian known": (data.gaussian, {"covariance": 1.0}),
@@ -43,8 +43,8 @@ def sizeless(solve: Any, make: Any, options: dict[str, Any], folder: Path) -> An
 
 def intervals(discrete: bool, folder: Path) -> list[list[Any]]:
     features, actions = data.boltzmann(actions=3) if discrete else data.gaussian()
-    made = policyspace.Demonstrations.from_arrays(features, actions, names=data.NAMES)
-    kind = policyspace.BoltzmannLinear if discrete else policyspace.GaussianLinear
+    made = policyspace.Sample.from_arrays(features, actions, names=data.NAMES)
+    kind = policyspace.SoftmaxLinear if discrete else policyspace.GaussianLinear
     likelihood = policyspace.likelihood_of(kind(made.names, made.action_names), made)
     found = policyspace.profile_intervals(likelihood, 0.1)
     return [[i.parameter, i.group, i.fixed, i.estimate, i.lower, i.upper] for i in found]
@@ -74,7 +74,7 @@ def commands(command: str, arguments: tuple[str, ...], folder: Path) -> dict[str
     run(command, file, "--action", "action", "--episode", "run", "--json", out, *more)
     written = json.loads(out.read_text(encoding="utf-8"))
     settings = {"settings": sorted(written["settings"])} if "settings" in written else {}
-    return without_words(written) | settings | {"names of the fields": list(written)}
+    return without_words(written) | settings | {"names of the fields": list(recorded_names(written))}
 
 
 PROBLEMS: dict[str, Any] = {

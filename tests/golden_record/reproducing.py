@@ -33,14 +33,22 @@ def reproduced(name: str, folder: Path) -> dict[str, Any]:
     one = next(iter(columns.values()))
     return {
         "names of the fields": [list(written), list(experiment), list(one), list(one["panels"][0])],
+        **panels(name, folder),
+        "tables": tables(folder / "records.sqlite"),
+        "figures": sorted(path.name for path in (folder / "figures").iterdir()),
+    }
+
+
+def panels(name: str, folder: Path) -> dict[str, Any]:
+    """How many cells an experiment has, and the numbers and verdicts of its panels."""
+    columns = json.loads((folder / "results.json").read_text(encoding="utf-8"))["experiments"][name]["columns"]
+    return {
         "cells": {name: column["num_cells"] for name, column in columns.items()},
         "panels": {
             f"{name}: {p['name']}": {"verdict": p["verdict"], "numbers": p["numbers"]}
             for name, column in columns.items()
             for p in column["panels"]
         },
-        "tables": tables(folder / "records.sqlite"),
-        "figures": sorted(path.name for path in (folder / "figures").iterdir()),
     }
 
 

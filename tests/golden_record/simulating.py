@@ -31,7 +31,7 @@ def agent(world: Any, owned: tuple[str, ...] = ("row_0", "goal_row_2")) -> Any:
     space = world.policy_space()
     theta = np.random.default_rng(12).normal(size=space.num_parameters)
     if world.name == "gridworld":
-        free = space.free(frozenset(i for i, g in enumerate(space.groups) if g.name in owned))
+        free = space.free_mask(frozenset(i for i, g in enumerate(space.groups) if g.name in owned))
         return space, np.where(free, 2.0 * theta, 0.0)
     if world.name == "minigolf":
         return space, np.array([0.3, 0.02, 0.0, 0.0, 0.0, 0.0])
@@ -70,7 +70,7 @@ def configured(name: str, settings: dict[str, Any], always: bool, folder: Path) 
     def observe(key: Any, configuration: Any, num_episodes: int) -> Any:
         return policyspace.rollout(world, space, theta, configuration, key, num_episodes)
 
-    design = settings["design"](policyspace.configuration)
+    design = settings["design"](policyspace.study)
     rounds = policyspace.configure(world, observe, key(3), tested, **(settings | {"design": design}))
     return [_round(told) for told in rounds]
 
@@ -89,7 +89,7 @@ def _round(told: Any) -> dict[str, Any]:
 
 DESIGNS = {
     "uniform": lambda designs: designs.Uniform(),
-    "none": lambda designs: designs.Stay(),
+    "none": lambda designs: designs.NoReconfiguration(),
     "paper": lambda designs: designs.PaperObjective(num_updates=5, num_starts=2),
     "d-optimal": lambda designs: designs.Information(num_simulated=30, num_stages=2, num_updates=3),
     "noncentrality": lambda designs: designs.Information("noncentrality", num_simulated=30, num_stages=1),
@@ -111,7 +111,7 @@ def simulate_command(folder: Path) -> dict[str, Any]:
     made = policyspace.read(file)
     return {
         "answer": answer(policyspace.identify(made)),
-        "metadata": sorted(made.metadata),
+        "origin": sorted(made.origin.to_dict()),
         "agent": without_words(json.loads(saved.read_text(encoding="utf-8"))),
     }
 
@@ -133,7 +133,7 @@ def data_files(folder: Path) -> dict[str, Any]:
         "arrow": polars.read_ipc(folder / "made.arrow").columns,
         "csv": (folder / "made.csv").read_text(encoding="utf-8").splitlines()[:3],
         "npz": stored,
-        "read again": [[one.num_pairs, one.num_episodes, sorted(one.metadata)] for one in again],
+        "read again": [[one.num_rows, one.num_episodes, sorted(one.origin.to_dict())] for one in again],
     }
 
 
@@ -159,7 +159,7 @@ def told_by(name: str) -> Any:
     world = policyspace.make_world(name)
     space, theta = agent(world)
 
-    def tell(number: int, configuration: Any) -> policyspace.Demonstrations:
+    def tell(number: int, configuration: Any) -> policyspace.Sample:
         omega = world.check_configuration(configuration)
         seen = policyspace.rollout(world, space, theta, omega, key(20 + number), 12)
         return seen.pairs(world.feature_names, world.action_names, {"truth": ["row_0", "goal_row_2"]})
@@ -180,13 +180,11 @@ def network_study(folder: Path) -> dict[str, Any]:
     (inner, _), (outer, _) = space.layer_indices
     theta[inner[0, 1]], theta[outer[1, 0]] = 3.0, 0.6
 
-    def tell(number: int, configuration: Any) -> policyspace.Demonstrations:
+    def tell(number: int, configuration: Any) -> policyspace.Sample:
         rng = np.random.default_rng(number)
         features = rng.random((200, 5))
         actions = np.asarray(space.sample(rng, theta, features))
-        return policyspace.Demonstrations(
-            features, actions, world.feature_names, world.action_names, np.arange(200) // 50
-        )
+        return policyspace.Sample(features, actions, world.feature_names, world.action_names, np.arange(200) // 50)
 
     settings = {"world": "car", "features": ["sensor_+45", "sensor_-30"], "design": "none"}
     return study(folder / "study.sqlite", tell, settings)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of
-from policyspace.inference.rules import all_supports, one_at_a_time
-from policyspace.inference.wilks import WilksTest
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, likelihood_of
+from policyspace.inference import WilksTest, each_group_alone, search_supports
 
 DELTA = 0.1
 TRUE = frozenset({0, 1, 2})  # the intercept and two of five features
@@ -29,30 +28,28 @@ def states(rng, n):
 def known(rng, n=60):
     x = states(rng, n)
     y = WEIGHTS[0] + x @ WEIGHTS[1:] + rng.normal(size=n)
-    return GaussianLinear(NAMES, covariance=1.0), Demonstrations.from_arrays(x, y, names=NAMES)
+    return GaussianLinear(NAMES, covariance=1.0), Sample.from_arrays(x, y, names=NAMES)
 
 
 def estimated(rng, n=25):
     # Few rows on purpose: χ² would be far too liberal, F is exact.
     x = states(rng, n)
     y = WEIGHTS[0] + x @ (3 * WEIGHTS[1:]) + rng.normal(size=n)
-    return GaussianLinear(NAMES), Demonstrations.from_arrays(x, y, names=NAMES)
+    return GaussianLinear(NAMES), Sample.from_arrays(x, y, names=NAMES)
 
 
 def two_estimated(rng, n=30):
     x = states(rng, n)
     noise = rng.multivariate_normal([0, 0], [[1.0, 0.7], [0.7, 2.0]], n)
     y = np.column_stack([x @ (3 * WEIGHTS[1:]), x[:, 0] - x[:, 1]]) + noise
-    return GaussianLinear(NAMES, ("u", "v")), Demonstrations.from_arrays(x, y, names=NAMES, action_names=("u", "v"))
+    return GaussianLinear(NAMES, ("u", "v")), Sample.from_arrays(x, y, names=NAMES, action_names=("u", "v"))
 
 
 def choosing(rng, n=500):
     x = states(rng, n)
-    space = BoltzmannLinear(NAMES, ("a", "b", "c"))
+    space = SoftmaxLinear(NAMES, ("a", "b", "c"))
     theta = np.concatenate([WEIGHTS, -0.8 * WEIGHTS])
-    data = Demonstrations.from_arrays(
-        x, space.sample(rng, theta, x), names=NAMES, action_names=("a", "b", "c"), discrete=True
-    )
+    data = Sample.from_arrays(x, space.sample(rng, theta, x), names=NAMES, action_names=("a", "b", "c"), discrete=True)
     return space, data
 
 
@@ -87,11 +84,11 @@ def test_false_controls_are_as_rare_as_promised(family, length):
     for likelihood in likelihoods(family, length):
         runs += 1
         for correction in ("holm", "bonferroni"):
-            verdicts = one_at_a_time(WilksTest(likelihood), DELTA, correction)
+            verdicts = each_group_alone(WilksTest(likelihood), DELTA, correction)
             false[correction] += not verdicts.supports[0] <= TRUE
         single += verdicts.tests[3].p_value < DELTA  # one true hypothesis, uncorrected
         for name in ("closed", "paper"):
-            supports = all_supports(WilksTest(likelihood), DELTA, paper_rule=name == "paper").supports
+            supports = search_supports(WilksTest(likelihood), DELTA, paper_rule=name == "paper").supports
             false[name] += not any(support <= TRUE for support in supports)  # H_{I*} itself is rejected
     slack = SLACK[family]
     assert about(single, runs, DELTA, slack)
@@ -110,9 +107,9 @@ def test_closed_testing_keeps_its_promise_among_collinear_features(length):
     for _ in range(runs):
         x = rng.normal(size=(60, 2))
         x = np.column_stack([x, x.sum(axis=1), rng.normal(size=60)])
-        data = Demonstrations.from_arrays(x, x[:, 0] + rng.normal(size=60))
+        data = Sample.from_arrays(x, x[:, 0] + rng.normal(size=60))
         likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 1.0), data)
-        supports = all_supports(WilksTest(likelihood), DELTA).supports
+        supports = search_supports(WilksTest(likelihood), DELTA).supports
         true = [frozenset({0, 1}), frozenset({0, 2, 3})]
         false += not all(any(support <= one for support in supports) for one in true)
     assert at_most(false, runs, DELTA)
@@ -142,8 +139,8 @@ def test_gaussian_power_is_the_non_central_chi_square(length):
         statistics = []
         for _ in range(runs // 2):
             y = space.sample(rng, theta, x)
-            likelihood = likelihood_of(space, Demonstrations.from_arrays(x, y, names=NAMES))
-            restricted = likelihood.fit(space.everything - set(out))
+            likelihood = likelihood_of(space, Sample.from_arrays(x, y, names=NAMES))
+            restricted = likelihood.fit(space.full_support - set(out))
             statistics.append(2 * (likelihood.full.log_likelihood - restricted.log_likelihood))
         assert stats.kstest(statistics, stats.ncx2(len(out), noncentrality).cdf).pvalue > 1e-3
         predicted = likelihood.law.power(noncentrality, 0.05, len(out))
@@ -155,18 +152,18 @@ def test_gaussian_power_is_the_non_central_chi_square(length):
 def test_boltzmann_power_is_near_the_non_central_chi_square(length):
     rng, runs = np.random.default_rng(6), {"short": 150, "long": 4000}[length]
     x = states(rng, 600)
-    space = BoltzmannLinear(NAMES, ("a", "b", "c"))
+    space = SoftmaxLinear(NAMES, ("a", "b", "c"))
     theta = np.zeros(12)
     theta[[1, 2, 3, 8, 9]] = 0.5, 0.16, 0.16, -0.12, 0.2
     inverse = np.linalg.inv(space.fisher(theta, x))
     hits = np.zeros(2, int)
     cases = [(2, [2, 8]), (3, [3, 9])]
     for _ in range(runs):
-        data = Demonstrations.from_arrays(
+        data = Sample.from_arrays(
             x, space.sample(rng, theta, x), names=NAMES, action_names=("a", "b", "c"), discrete=True
         )
         likelihood = likelihood_of(space, data)
-        fits = likelihood.fit_many([space.everything - {g} for g, _ in cases])
+        fits = likelihood.fit_many([space.full_support - {g} for g, _ in cases])
         hits += [2 * (likelihood.full.log_likelihood - one.log_likelihood) > stats.chi2.isf(0.05, 2) for one in fits]
     for (_, out), seen in zip(cases, hits.tolist(), strict=True):
         noncentrality = 600 * theta[out] @ np.linalg.solve(inverse[np.ix_(out, out)], theta[out])
@@ -178,12 +175,12 @@ def test_boltzmann_power_is_near_the_non_central_chi_square(length):
 @lengths
 def test_firth_and_plain_tests_err_alike_and_firth_survives_separation(length):
     rng, runs, false = np.random.default_rng(7), {"short": 40, "long": 800}[length], 0
-    space = BoltzmannLinear(("x", "y"), ("a", "b"))
+    space = SoftmaxLinear(("x", "y"), ("a", "b"))
     for _ in range(runs):
         x = rng.normal(size=(60, 2))
         actions = space.sample(rng, np.array([0.0, 2.5, 0.0]), x)
-        data = Demonstrations.from_arrays(x, actions, names=("x", "y"), action_names=("a", "b"), discrete=True)
+        data = Sample.from_arrays(x, actions, names=("x", "y"), action_names=("a", "b"), discrete=True)
         likelihood = likelihood_of(space, data, firth=True)
         assert np.isfinite(likelihood.full.theta).all()
-        false += one_at_a_time(WilksTest(likelihood), DELTA).tests[2].p_value < DELTA
+        false += each_group_alone(WilksTest(likelihood), DELTA).tests[2].p_value < DELTA
     assert about(false, runs, DELTA, slack=0.03)

@@ -7,11 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import chdtri
 
-from policyspace import ChoiceLinear, Demonstrations
-from policyspace.data.sources import demonstrations_of
-from policyspace.fits import likelihood_of
-from policyspace.inference.coefficients import coefficients_of
-from policyspace.policies import BoltzmannLinear
+from policyspace import ChoiceLinear, Sample, SoftmaxLinear, likelihood_of
+from policyspace.data import load_sample
+from policyspace.inference import coefficients_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "choice"
 
@@ -22,13 +20,13 @@ def three_ways(num_rows=150, seed=0):
     age, cost = 40 + 10 * rng.normal(size=num_rows), 5 + rng.normal(size=(num_rows, 3))
     eta = np.column_stack([0.05 * (age - 40) + 0.5, np.zeros(num_rows), np.zeros(num_rows)]) - 0.5 * cost
     names = ("age", "cost_a", "cost_b", "cost_c")
-    return Demonstrations(
+    return Sample(
         np.column_stack([age, cost]), (eta + rng.gumbel(size=eta.shape)).argmax(axis=1), names, ("a", "b", "c")
     )
 
 
 SPACES = {
-    "boltzmann": BoltzmannLinear(),
+    "boltzmann": SoftmaxLinear(),
     "shared": ChoiceLinear(attributes={"cost": "cost_*"}),
     "specific": ChoiceLinear(attributes={"cost": "cost_*"}, specific=["cost"]),
 }
@@ -46,7 +44,7 @@ def test_profile_intervals_end_where_the_likelihood_has_fallen(name):
         return -float(np.asarray(space.log_prob(theta, data.features, data.actions)).sum())
 
     best = np.array([row.estimate for row in table.rows])
-    inverse = np.linalg.inv(space.fisher(best, data.features) * data.num_pairs)
+    inverse = np.linalg.inv(space.fisher(best, data.features) * data.num_rows)
     for i, row in enumerate(table.rows):
         others = np.delete(np.arange(size), i)
         shape = np.linalg.cholesky(np.linalg.inv(np.linalg.inv(inverse)[np.ix_(others, others)]))
@@ -66,7 +64,7 @@ def test_equal_shares_are_those_of_what_is_available():
     """biogeme publishes −6964.663 as the initial log-likelihood of its model logit01 of Swissmetro."""
     attributes = {name: f"{name}_*" for name in ("minutes", "francs")}
     policy = ChoiceLinear(attributes=attributes, available="available_*")
-    data = demonstrations_of(FOLDER / "swissmetro.csv.gz", "choice", choices=policy.choices)
+    data = load_sample(FOLDER / "swissmetro.csv.gz", "choice", choices=policy.choices)
     likelihood = likelihood_of(policy.bind(data), data)
     fit = coefficients_of(likelihood, data, {}).fit
     assert fit.equal_shares_log_likelihood == pytest.approx(-6964.663, abs=1e-3)

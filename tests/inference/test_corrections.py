@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from policyspace.inference.corrections import CORRECTIONS
+from policyspace.inference import CORRECTIONS
 
 P_VALUES = st.lists(
     st.one_of(st.floats(0, 1), st.floats(0, 1e-6), st.sampled_from([0.0, 0.01, 0.05, 1.0])), min_size=1, max_size=40

@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from policyspace import GaussianLinear, GaussianNetwork, InputError, Sample, SoftmaxLinear, likelihood_of, read
 from policyspace.cli import app
-from policyspace.data.demonstrations import Demonstrations
-from policyspace.data.readers import read
-from policyspace.errors import InputError
-from policyspace.fits import likelihood_of
-from policyspace.inference.eprocess import Bettor, Episode, EProcess, Follower, episodes_of, joined
+from policyspace.inference import Episode, EProcess, PredictiveEProcess, SequentialMonitor, episodes_of, pooled_episodes
 from policyspace.inference.follow import follow
-from policyspace.policies import BoltzmannLinear, GaussianLinear
-from policyspace.policies.network import GaussianNetwork
 
 NAMES = ("near", "far")
-SPACE = BoltzmannLinear(NAMES, ("no", "yes"))
+SPACE = SoftmaxLinear(NAMES, ("no", "yes"))
 
 
 def stream(num_episodes=40, length=15, seed=0, weights=(2.0, 0.0)):
@@ -33,7 +28,7 @@ def stream(num_episodes=40, length=15, seed=0, weights=(2.0, 0.0)):
 def test_the_wealth_is_the_product_of_predictions_made_before():
     """Every episode is predicted from all rows up to the last time there were a tenth more of them, under three priors."""
     episodes = list(stream(12))
-    bettor = Bettor(SPACE)
+    bettor = PredictiveEProcess(SPACE)
     for episode in episodes:
         bettor.tell(episode)
     wealth, policies, learned = np.ones(3), None, 0
@@ -42,22 +37,25 @@ def test_the_wealth_is_the_product_of_predictions_made_before():
             wealth *= [np.exp(p.log_probs(episode.features, episode.actions).sum()) for p in policies]
         rows = 15 * (i + 1)
         if rows >= (15 if policies is None else 1.1 * learned):
-            policies, learned = likelihood_of(SPACE, joined(SPACE, episodes[: i + 1])).bets(), rows
+            policies, learned = (
+                likelihood_of(SPACE, pooled_episodes(SPACE, episodes[: i + 1])).prior_predictive_policies(),
+                rows,
+            )
     assert bettor.log_wealth == pytest.approx(np.log(wealth.mean()), abs=1e-8)
 
 
 def test_the_e_value_divides_by_the_best_of_the_hypothesis_on_what_was_bet_on():
     episodes = list(stream(20))
-    data = joined(SPACE, episodes)
+    data = pooled_episodes(SPACE, episodes)
     local = EProcess(likelihood_of(SPACE, data), data)
-    after = joined(SPACE, episodes[1:])  # the first was not bet on
-    support = SPACE.everything - {1}
+    after = pooled_episodes(SPACE, episodes[1:])  # the first was not bet on
+    support = SPACE.full_support - {1}
     expected = local._bettor.log_wealth - likelihood_of(SPACE, after).fit(support).log_likelihood
     assert local.test_many([support])[0].statistic == pytest.approx(2 * expected, abs=1e-6)
 
 
 def test_a_follower_finds_what_is_controlled_and_keeps_it():
-    follower = Follower(SPACE, 0.05)
+    follower = SequentialMonitor(SPACE, 0.05)
     standings = [follower.tell(episode) for episode in stream(60)]
     assert standings[-1].controlled == ["near"]
     found = [("near" in s.controlled) for s in standings]
@@ -67,7 +65,7 @@ def test_a_follower_finds_what_is_controlled_and_keeps_it():
 
 
 def test_an_agent_that_does_one_thing_at_first_is_waited_for():
-    follower = Follower(SPACE, 0.05)
+    follower = SequentialMonitor(SPACE, 0.05)
     lazy = Episode(np.random.default_rng(0).normal(size=(30, 2)), np.zeros(30, dtype=int))
     standing = follower.tell(lazy)
     assert [unit.log_e for unit in standing.units] == [0.0, 0.0]
@@ -79,7 +77,7 @@ def test_an_agent_that_does_one_thing_at_first_is_waited_for():
 def test_continuous_streams_and_networks_are_followed_too():
     rng = np.random.default_rng(0)
     for space in (GaussianLinear(NAMES, ("gas",)), GaussianNetwork(NAMES, ("gas",), (2,), 0.1)):
-        follower = Follower(space, 0.05)
+        follower = SequentialMonitor(space, 0.05)
         for i in range(12):
             features = rng.normal(size=(20, 2))
             actions = np.tanh(2 * features[:, :1]) + np.sqrt(0.1) * rng.normal(size=(20, 1))
@@ -89,14 +87,14 @@ def test_continuous_streams_and_networks_are_followed_too():
 
 def test_episodes_come_in_their_order_and_rows_without_any_in_blocks():
     features = np.arange(12.0).reshape(6, 2)
-    labelled = Demonstrations(features, [0, 1, 0, 1, 0, 1], NAMES, ("a", "b"), ["x", "y", "x", "y", "z", "z"])
+    labelled = Sample(features, [0, 1, 0, 1, 0, 1], NAMES, ("a", "b"), ["x", "y", "x", "y", "z", "z"])
     assert [e.features[:, 0].tolist() for e in episodes_of(labelled)] == [[0, 4], [2, 6], [8, 10]]
-    plain = Demonstrations(np.arange(240.0).reshape(120, 2), np.arange(120) % 2, NAMES, ("a", "b"))
+    plain = Sample(np.arange(240.0).reshape(120, 2), np.arange(120) % 2, NAMES, ("a", "b"))
     assert [len(e.features) for e in episodes_of(plain)] == [50, 50, 20]
 
 
 def test_too_few_rows_to_bet_are_said_so():
-    data = joined(SPACE, list(stream(1)))
+    data = pooled_episodes(SPACE, list(stream(1)))
     with pytest.raises(InputError, match="15 rows are too few to learn from the first"):
         EProcess(likelihood_of(SPACE, data), data)
 
@@ -117,7 +115,7 @@ def load(path):
 
 
 def space_of(data):
-    return BoltzmannLinear(data.names, data.action_names)
+    return SoftmaxLinear(data.names, data.action_names)
 
 
 def test_a_file_is_followed_to_its_end(tmp_path):
@@ -201,12 +199,12 @@ def test_the_command_tests_networks(tmp_path):
     rows = [f"{i // 10},{u},{v},{w}\n" for i, ((u, v), w) in enumerate(zip(x, a, strict=True))]
     path.write_text("episode,near,far,action\n" + "".join(rows))
     arguments = ["identify", str(path), "--action", "action", "--episode", "episode", "--policy", "network"]
-    for named, chosen in (((), "lean"), (("--test", "universal"), "universal")):
+    for named, chosen in (((), "universal"), (("--test", "lean"), "lean")):
         result = CliRunner().invoke(app, [*arguments, "--hidden", "3", "--covariance", "0.09", *named, "--json", "-"])
         assert result.exit_code == 0, result.output
         answer = json.loads(result.output)
         assert answer["supports"] == [["near"]]
-        assert answer["settings"]["test"] == chosen and answer["settings"]["hidden"] == [3]
+        assert answer["test"]["name"] == chosen and answer["policy"]["hidden"] == [3]
     result = CliRunner().invoke(app, [*arguments, "--hidden", "three"])
     assert result.exit_code != 0
 
@@ -251,7 +249,7 @@ def test_a_last_line_that_never_ends_is_not_counted_and_said_so(tmp_path):
     path, text = tmp_path / "log.csv", rows_of(stream(6))
     path.write_text(HEADER + text + "6,0.25,1.")
     standings, notes = watched(path, [])
-    assert standings[-1].num_pairs == 90 and standings[-1].num_episodes == 6
+    assert standings[-1].num_rows == 90 and standings[-1].num_episodes == 6
     assert len(notes) == 1 and "last line has no end" in notes[0]
 
 
@@ -261,7 +259,7 @@ def test_a_header_alone_is_waited_with(tmp_path):
     thread = threading.Timer(0.2, lambda: append(path, rows_of(stream(5))))
     thread.start()
     standings = list(follow(path, load, space_of, wait=2.0, poll=0.02))
-    assert standings[-1].num_pairs == 75
+    assert standings[-1].num_rows == 75
     path.write_text(HEADER)
     with pytest.raises(InputError):
         list(follow(path, load, space_of, wait=0.1, poll=0.02))
@@ -274,12 +272,12 @@ def test_late_rows_of_an_earlier_episode_are_counted_when_they_come(tmp_path):
     path.write_text(HEADER + rows_of(episodes[:3]) + "".join(late[:10]) + rows_of(episodes[4:8], first=4))
     more = "".join(late[10:]) + rows_of(episodes[8:], first=8)
     standings, notes = watched(path, [lambda: append(path, more)])
-    assert standings[-1].num_pairs == 180 and standings[-1].num_episodes == 12
+    assert standings[-1].num_rows == 180 and standings[-1].num_episodes == 12
     assert notes == ["5 rows of episode 4 came after it was counted: they are counted now."]
     # The same bets as a stream in which the late rows are a part of their own, after the seven episodes then complete.
     cut = Episode(episodes[3].features[:10], episodes[3].actions[:10])
     rest = Episode(episodes[3].features[10:], episodes[3].actions[10:])
-    follower = Follower(SPACE, 0.05)
+    follower = SequentialMonitor(SPACE, 0.05)
     for part in [*episodes[:3], cut, *episodes[4:7], rest, *episodes[7:]]:
         expected = follower.tell(part, late=part is rest)
     assert expected == standings[-1]
@@ -309,14 +307,14 @@ def test_a_file_that_is_replaced_by_a_longer_copy_of_itself_is_read_on(tmp_path)
         (tmp_path / "new").replace(path)
 
     standings, notes = watched(path, [change])
-    assert (standings[-1].num_pairs, notes) == (180, [])
+    assert (standings[-1].num_rows, notes) == (180, [])
 
 
 def test_a_file_that_is_deleted_is_told_and_counted(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(HEADER + rows_of(stream(6)))
     standings, notes = watched(path, [path.unlink], wait=0.2)
-    assert standings[-1].num_pairs == 90
+    assert standings[-1].num_rows == 90
     assert len(notes) == 1 and "was deleted" in notes[0]
 
 
@@ -342,6 +340,6 @@ def test_actions_that_are_declared_may_come_late(tmp_path):
     path.write_text(HEADER + rows_of(episodes[:4]))
     more = rows_of(episodes[4:], first=4).replace("yes", "perhaps", 3)
     standings, _ = watched(path, [lambda: append(path, more)], labels=("perhaps", "no", "yes"))
-    assert standings[-1].num_pairs == 120
+    assert standings[-1].num_rows == 120
     with pytest.raises(InputError, match=r"'perhaps' was not known when the watch began"):
         list(follow(path, load, space_of, labels=("no", "yes")))

@@ -6,12 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from policyspace.fits.base import Fit, Likelihood
-from policyspace.fits.law import ChiSquare
-from policyspace.inference.lattice import Lattice, minimal, without_sufficient_child
-from policyspace.inference.rules import all_supports
-from policyspace.inference.wilks import WilksTest
-from policyspace.policies import BoltzmannLinear
+from policyspace import Fit, SoftmaxLinear
+from policyspace.families import ChiSquare, Likelihood
+from policyspace.inference import Lattice, WilksTest, minimal, search_supports, without_sufficient_child
 
 
 class Table(Likelihood):
@@ -19,10 +16,10 @@ class Table(Likelihood):
 
     def __init__(self, statistics, degrees):
         size = len(degrees)
-        self.space = BoltzmannLinear([f"x{g}" for g in range(size)], ("a", "b"), intercept=False)
+        self.space = SoftmaxLinear([f"x{g}" for g in range(size)], ("a", "b"), intercept=False)
         self.statistics, self.degrees, self.law = statistics, np.asarray(degrees), ChiSquare()
         self.asked = []
-        self.full = self.fit(self.space.everything)
+        self.full = self.fit(self.space.full_support)
 
     def mask(self, support):
         return sum(1 << g for g in support)
@@ -46,12 +43,12 @@ class Table(Likelihood):
 class Bracketing(Table):
     """The same, saying as little as it may: bounds on the right side of the critical value, and a misleading screen."""
 
-    def bracket(self, supports, criticals):
+    def bound_statistics(self, supports, criticals):
         exact = np.array([self.statistics[self.mask(s)] for s in supports])
         self.asked += [self.mask(s) for s in supports]
         return np.where(exact > criticals, (exact + criticals) / 2, 0.0), np.where(exact > criticals, np.inf, criticals)
 
-    def screen(self, groups):
+    def approximate_statistics(self, groups):
         return np.random.default_rng(0).uniform(0, 2, len(self.statistics)) * self.statistics
 
 
@@ -98,7 +95,7 @@ def test_both_rules_are_brute_forces(seed, size, scale, kind, paper_rule, signif
     # Small batches make small lattices take the ways of large ones.
     test = WilksTest(table)
     test.batch = batch
-    found = all_supports(test, significance, paper_rule)
+    found = search_supports(test, significance, paper_rule)
     expected, adjusted = brute_force(table, size, significance, paper_rule)
     assert set(found.supports) == expected and len(found.supports) == len(expected)
     assert found.exhaustive
@@ -120,7 +117,7 @@ def test_a_sufficient_child_that_needs_no_fit_for_itself_still_disqualifies_its_
         assert expected == {frozenset(), frozenset({1, 2})}
         test = WilksTest(table)
         test.batch = 1
-        assert set(all_supports(test, 0.05, paper_rule=True).supports) == expected
+        assert set(search_supports(test, 0.05, paper_rule=True).supports) == expected
 
 
 @pytest.mark.parametrize("kind", [Table, Bracketing])
@@ -131,7 +128,7 @@ def test_bounds_save_most_fits_of_a_clear_case(kind, seed):
     strength = np.concatenate([rng.uniform(40, 80, 5), rng.uniform(0, 1.0, size - 5)])
     out = ~(np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(bool)
     table = kind(out @ strength, np.ones(size, int))
-    found = all_supports(WilksTest(table), 0.05)
+    found = search_supports(WilksTest(table), 0.05)
     expected, adjusted = brute_force(table, size, 0.05, False)
     assert set(found.supports) == expected == {frozenset(range(5))}
     assert len(set(table.asked)) < 400  # of 4096
@@ -146,7 +143,7 @@ def test_weak_diffuse_effects_have_many_minimal_supports():
     count = np.bitwise_count(np.arange(2**size))
     statistics = np.where(count >= 6, 0.1 * (size - count), 30.0 + (size - count))
     table = Bracketing(statistics - statistics[-1], np.ones(size, int))
-    found = all_supports(WilksTest(table), 0.05)
+    found = search_supports(WilksTest(table), 0.05)
     assert len(found.supports) == 210 and {len(s) for s in found.supports} == {6}
     assert set(found.supports) == brute_force(table, size, 0.05, False)[0]
 

@@ -1,9 +1,8 @@
 """Type-I error and power at fixed seeds: every test keeps its level where it claims to, and Wilks' failures are real."""
 
 import pytest
+from policyspace_paper.calibration import SCENARIOS, measure
 from scipy.stats import binom
-
-from policyspace.inference.levels import SCENARIOS, measure
 
 NOMINAL = 0.05
 

@@ -5,9 +5,11 @@ import pytest
 from scipy import optimize, stats
 
 import policyspace
-from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of
-from policyspace.inference.model_check import check_model
-from policyspace.inference.residual_tests import score_p, stretches_told_apart
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, likelihood_of
+from policyspace.answer import Grade, Reason
+from policyspace.inference import check_model
+from policyspace.inference.diagnostics import count_label_runs
+from policyspace.inference.lean.scores import score_p
 
 NAMES = ("near", "far", "idle")
 
@@ -18,14 +20,14 @@ def drawn(seed, n=600, episode=20):
 
 
 def checked(features, actions, episodes=None, space=None, subjects=None):
-    data = Demonstrations.from_arrays(features, actions, NAMES, episodes=episodes)
-    data = Demonstrations(data.features, data.actions, NAMES, data.action_names, data.episodes, subjects=subjects)
-    space = space or (BoltzmannLinear if data.discrete else GaussianLinear)(NAMES, data.action_names)
+    data = Sample.from_arrays(features, actions, NAMES, episodes=episodes)
+    data = Sample(data.features, data.actions, NAMES, data.action_names, data.episodes, subjects=subjects)
+    space = space or (SoftmaxLinear if data.discrete else GaussianLinear)(NAMES, data.action_names)
     return check_model(likelihood_of(space, data), data)
 
 
 def held(check):
-    return {a.name: a.held for a in check.assumptions}
+    return {a.name: {"held": True, "violated": False, "unchecked": None}[a.status] for a in check.assumptions}
 
 
 def autoregressive(rng, n, share=0.9):
@@ -76,7 +78,7 @@ def test_noise_that_depends_on_the_state_or_is_not_as_given_is_seen():
     found = held(checked(x, x[:, 0] + (0.3 + x[:, 1] ** 2) * rng.normal(size=600), episodes))
     assert found["noise"] is False
     wrong = GaussianLinear(NAMES, ("action_0",), 0.5)
-    data = Demonstrations(x, x[:, :1] + rng.normal(size=(600, 1)), NAMES, ("action_0",))
+    data = Sample(x, x[:, :1] + rng.normal(size=(600, 1)), NAMES, ("action_0",))
     assert held(check_model(likelihood_of(wrong, data), data))["noise"] is False
     right = GaussianLinear(NAMES, ("action_0",), 1.0)
     assert held(check_model(likelihood_of(right, data), data))["noise"] is True
@@ -123,9 +125,9 @@ def test_nothing_is_promised_of_a_doubtful_selection_of_such_an_input():
     for seed in range(100):
         x, actions, episodes = footsteps(seed)
         answer = policyspace.identify(x, actions, features=NAMES, episodes=episodes, test="wilks")
-        if {"far", "idle"} & set(answer.core):
+        if {"far", "idle"} & set(answer.selected):
             false += 1
-            unpromised += answer.promise is None
+            unpromised += answer.guarantee is None
     assert false >= 5 and false - unpromised <= 5  # what is wrong by more than chance comes without a promise
 
 
@@ -133,28 +135,50 @@ def test_what_was_asked_for_is_obeyed_without_a_promise():
     rng, x, episodes = drawn(6)
     bent = x[:, 0] + x[:, 0] ** 2 + rng.normal(size=600)
     asked = policyspace.identify(x, bent, features=NAMES, episodes=episodes, test="wilks")
-    assert asked.test == "wilks" and asked.promise is None and "--test lean" in str(asked)
-    assert "shows from" not in str(asked)
+    assert asked.test.name == "wilks" and asked.guarantee is None and "use the test 'lean'" in str(asked)
+    assert asked.sentence.startswith("The log suggests that the agent uses near") and "MDE" not in str(asked)
     chosen = policyspace.identify(x, bent, features=NAMES, episodes=episodes)
-    assert chosen.test == "lean" and "not seen" in chosen.test_reason and "'lean'" in chosen.promise
-    assert chosen.core == ["near"]
+    assert chosen.test.name == "lean" and chosen.test.reason.reason is Reason.NO_SPACE_STATED
+    assert chosen.sentence.startswith("The agent uses near")
+    assert chosen.selected == ("near",) and chosen.grade is Grade.MODEL_FREE and asked.grade is Grade.SUGGESTED
+
+
+def test_a_stated_space_keeps_its_test_and_the_answer_says_what_the_data_contradict():
+    rng, x, episodes = drawn(6)
+    bent = x[:, 0] + x[:, 0] ** 2 + rng.normal(size=600)
+    for said in ({"policy": "gaussian"}, {"covariance": 1.0}, {"policy": GaussianLinear()}):
+        answer = policyspace.identify(x, bent, features=NAMES, episodes=episodes, **said)
+        assert answer.test.name == "wilks" and answer.test.reason.reason is Reason.SPACE_STATED
+        assert answer.grade is Grade.MODEL_BASED and answer.guarantee.violated[0] == "form"
+        assert "Model checks: the data contradict form" in answer.guarantee.text
+        assert any("contradict the stated policy space" in warning for warning in answer.warnings)
 
 
 def test_the_promise_names_its_test_and_its_assumptions():
     rng, x, episodes = drawn(7)
-    answer = policyspace.identify(x, x[:, 0] + rng.normal(size=600), features=NAMES, episodes=episodes)
-    assert answer.test == "wilks"
-    for words in ("at most 0.05 (holm)", "'wilks'", "independent decisions", "do not contradict"):
-        assert words in answer.promise
+    actions = x[:, 0] + rng.normal(size=600)
+    free = policyspace.identify(x, actions, features=NAMES, episodes=episodes)
+    assert free.guarantee.text == (
+        "P(any false 'used') ≤ 5 % (lean test, Holm), assuming independent score contributions of the rows, sufficiently "
+        "flexible regressions, a large sample and that every cause of the action that is related to these inputs is logged."
+    )
+    answer = policyspace.identify(x, actions, features=NAMES, episodes=episodes, policy="gaussian")
+    assert answer.test.name == "wilks"
+    assert answer.guarantee.text == (
+        "P(any false 'used') ≤ 5 % (likelihood-ratio test, Holm), assuming a linear Gaussian policy and conditionally "
+        "independent rows. Model checks: passed."
+    )
     found = answer.to_dict()
-    assert found["promise"] == answer.promise and found["dependence"] == "rows" and found["left_out"] == []
+    assert found["guarantee"]["text"] == answer.guarantee.text and found["guarantee"]["grade"] == "model-based"
+    assert found["clusters"] == {"kind": "rows", "count": 600, "block_length": None}
+    assert found["data"]["excluded_columns"] == [] and found["test"]["reason"]["reason"] == "space_stated"
     assert {a["name"] for a in found["assumptions"]} >= {"form", "noise", "independent rows", "no feedback"}
 
 
 def test_separated_data_are_decided_by_firth_and_said_to_be_unchecked():
     _, x, _ = drawn(8, 80)
-    answer = policyspace.identify(x, np.where(x[:, 0] > 0, "go", "no"), features=NAMES)
-    assert answer.test == "firth" and answer.core == ["near"] and "was not checked" in answer.promise
+    answer = policyspace.identify(x, np.where(x[:, 0] > 0, "go", "no"), features=NAMES, policy="boltzmann")
+    assert answer.test.name == "firth" and answer.selected == ("near",) and answer.guarantee.checked is False
 
 
 def alarmed(seed, kind):
@@ -176,15 +200,27 @@ def test_labels_that_are_separated_in_part_are_checked_in_the_rows_that_are_not(
         x, actions, episodes = alarmed(seed, kind)
         assert held(checked(x, actions, episodes))[broken] is False
         answer = policyspace.identify(x, actions, features=NAMES, episodes=episodes)
-        assert answer.separated and answer.test == "lean" and "idle" not in answer.core
+        assert answer.fit.separated and answer.test.name == "lean" and "idle" not in answer.selected
 
 
 def test_a_right_space_whose_labels_are_separated_in_part_passes():
     passed = [not checked(*alarmed(seed, "linear")).broken(("form", "independent rows")) for seed in range(60)]
     assert sum(passed) >= stats.binom.ppf(0.001, 60, 0.93)  # levels of .05 and .02
     x, actions, episodes = alarmed(3, "linear")
-    answer = policyspace.identify(x, actions, features=NAMES, episodes=episodes)
-    assert answer.test == "firth" and "do not contradict" in answer.promise
+    answer = policyspace.identify(x, actions, features=NAMES, episodes=episodes, policy="boltzmann")
+    assert answer.test.name == "firth" and answer.guarantee.checked
+
+
+def test_a_greedy_agent_of_no_stated_space_is_only_suggested():
+    """The lean test tells misfit from chance by nothing: the model's answer is shown, without a guarantee."""
+    rng = np.random.default_rng(0)
+    x, episodes = np.stack([autoregressive(rng, 1000, 0.97) for _ in range(3)], axis=1), np.arange(1000) // 50
+    greedy = np.where(x[:, 0] - 0.5 * x[:, 1] > 0, "go", "no")
+    answer = policyspace.identify(x, greedy, features=NAMES, episodes=episodes)
+    assert answer.test.name == "firth" and answer.grade is Grade.SUGGESTED and answer.guarantee is None
+    assert answer.no_guarantee[0].reason is Reason.NO_CHANCE and answer.sentence.startswith("The log suggests")
+    stated = policyspace.identify(x, greedy, features=NAMES, episodes=episodes, policy="boltzmann")
+    assert stated.test.name == "firth" and stated.grade is Grade.MODEL_BASED
 
 
 def test_actions_that_hardly_change_may_be_told_apart_by_chance():
@@ -193,8 +229,8 @@ def test_actions_that_hardly_change_may_be_told_apart_by_chance():
     checks = []
     for _ in range(40):
         x, coin = np.repeat(rng.normal(size=(8, 3)), 25, axis=0), np.repeat([0, 1, *rng.integers(2, size=6)], 25)
-        data = Demonstrations.from_arrays(x, coin, NAMES, episodes=np.arange(200) // 25)
-        likelihood = likelihood_of(BoltzmannLinear(NAMES, data.action_names), data)
+        data = Sample.from_arrays(x, coin, NAMES, episodes=np.arange(200) // 25)
+        likelihood = likelihood_of(SoftmaxLinear(NAMES, data.action_names), data)
         if likelihood.full.separated:
             checks.append(held(check_model(likelihood, data))["independent rows"])
     assert len(checks) > 10 and not any(found is not False for found in checks)
@@ -209,10 +245,10 @@ def test_the_chance_of_telling_stretches_apart_is_covers():
         signs = rng.choice([-1.0, 1.0], size=num)
         found = optimize.linprog(np.zeros(columns), A_ub=-signs[:, None] * x, b_ub=-np.ones(num), bounds=(None, None))
         hits += found.status == 0
-    stretches, p = stretches_told_apart(np.repeat([0, 1] * 4, 10), np.repeat(np.arange(8), 10), columns)
+    stretches, p = count_label_runs(np.repeat([0, 1] * 4, 10), np.repeat(np.arange(8), 10), columns)
     assert stretches == 8 and p == pytest.approx(0.5)
     assert abs(hits / 300 - p) < 3.3 * np.sqrt(p * (1 - p) / 300)
-    assert stretches_told_apart(np.arange(80) % 2, np.zeros(80, int), columns)[1] == 0.0  # it changes all the time
+    assert count_label_runs(np.arange(80) % 2, np.zeros(80, int), columns)[1] == 0.0  # it changes all the time
 
 
 def test_the_behavioural_effect_of_a_linear_agent_is_its_closed_form():
@@ -220,8 +256,8 @@ def test_the_behavioural_effect_of_a_linear_agent_is_its_closed_form():
     rng = np.random.default_rng(9)
     x = rng.normal(size=(40_000, 2))
     answer = policyspace.identify(x, 0.6 * x[:, 0] + 0.8 * rng.normal(size=40_000), features=("a", "b"), test="wilks")
-    assert answer.tests[0].behavioural_effect == pytest.approx(0.6 * np.sqrt(2 / np.pi), abs=0.02)
-    assert answer.tests[1].behavioural_effect < 0.02
+    assert answer.groups[0].action_effect == pytest.approx(0.6 * np.sqrt(2 / np.pi), abs=0.02)
+    assert answer.groups[1].action_effect < 0.02
 
 
 def test_the_behavioural_effect_of_labels_is_the_share_of_decisions_that_change():
@@ -229,7 +265,7 @@ def test_the_behavioural_effect_of_labels_is_the_share_of_decisions_that_change(
     x = rng.normal(size=(20_000, 2))
     p = 1 / (1 + np.exp(-2.0 * x[:, 0]))
     answer = policyspace.identify(x, (rng.random(20_000) < p).astype(int), features=("a", "b"), test="wilks")
-    assert answer.tests[0].behavioural_effect == pytest.approx(np.abs(p - 0.5).mean(), abs=0.02)
+    assert answer.groups[0].action_effect == pytest.approx(np.abs(p - 0.5).mean(), abs=0.02)
 
 
 def test_rows_that_are_sorted_are_told_apart_from_habit():
@@ -242,3 +278,19 @@ def test_rows_that_are_sorted_are_told_apart_from_habit():
     assert "--lags" not in str(answer)
     shuffled = rng.permutation(400)
     assert "shuffle" not in str(policyspace.identify(features[shuffled], np.where(played, "left", "right")[shuffled]))
+
+
+def test_counts_are_checked_as_repeated_rows_and_ones_are_no_weights():
+    """A table of a curved agent in twelve states: its counts show the curve as the rows themselves do."""
+    rng = np.random.default_rng(3)
+    x = np.repeat(np.linspace(-2, 2, 12), 50)[:, None]
+    curved = (rng.random(600) < 1 / (1 + np.exp(-2 * (x[:, 0] ** 2 - 1)))).astype(int)
+    cells, counts = np.unique(np.column_stack([x, curved]), axis=0, return_counts=True)
+    answer = policyspace.identify(cells[:, :1], cells[:, 1].astype(int), features=["x"], weights=counts)
+    found = {one.name: one.status for one in answer.assumptions}
+    assert (found["form"], found["independent rows"]) == ("violated", "unchecked") and answer.guarantee is None
+    rng, x, episodes = drawn(7)
+    actions = x[:, 0] + rng.normal(size=600)
+    ones = policyspace.identify(x, actions, features=NAMES, episodes=episodes, weights=np.ones(600))
+    plain = policyspace.identify(x, actions, features=NAMES, episodes=episodes)
+    assert ones.groups == plain.groups and ones.guarantee == plain.guarantee

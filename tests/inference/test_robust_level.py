@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from policyspace import Demonstrations
-from policyspace.fits import likelihood_of
-from policyspace.inference.robust import RobustWald
-from policyspace.policies import BoltzmannLinear, GaussianLinear
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, likelihood_of
+from policyspace.inference import RobustWald
 
 RUNS = 1000
 LEVEL = 0.05
@@ -24,15 +22,15 @@ def subjects(rng, num_subjects, labels, equal):
     utility = 0.7 * used + own[2]
     actions = (utility + rng.logistic(size=len(who)) > 0).astype(int) if labels else (utility + noise)[:, None]
     features = np.column_stack([used, varying, own[0], between])
-    return Demonstrations(features, actions, NAMES, ("no", "yes") if labels else ("action",), subjects=who)
+    return Sample(features, actions, NAMES, ("no", "yes") if labels else ("action",), subjects=who)
 
 
 def p_values(data):
     """Of each feature that is not used, and of all three together."""
-    space = (BoltzmannLinear if data.discrete else GaussianLinear)(data.names, data.action_names)
+    space = (SoftmaxLinear if data.discrete else GaussianLinear)(data.names, data.action_names)
     test, unused = RobustWald(likelihood_of(space, data), data), space.tested[1:]
     hypotheses = [*({g} for g in unused), set(unused)]
-    return [found.p_value for found in test.test_many([space.everything - h for h in hypotheses])]
+    return [found.p_value for found in test.test_many([space.full_support - h for h in hypotheses])]
 
 
 @pytest.mark.slow
@@ -52,7 +50,7 @@ def test_unused_features_are_rejected_as_often_as_promised(num_subjects, labels,
 @pytest.mark.parametrize("labels", [False, True], ids=["amounts", "labels"])
 def test_what_is_used_is_found(labels):
     data = subjects(np.random.default_rng(3), 40, labels, True)
-    space = (BoltzmannLinear if labels else GaussianLinear)(data.names, data.action_names)
+    space = (SoftmaxLinear if labels else GaussianLinear)(data.names, data.action_names)
     test = RobustWald(likelihood_of(space, data), data)
-    assert test.test_many([space.without(space.tested[0])])[0].p_value < 0.01
-    assert test.own_assumptions()[0].held
+    assert test.test_many([space.support_without(space.tested[0])])[0].p_value < 0.01
+    assert test.own_assumptions()[0].status == "held"

@@ -5,11 +5,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, likelihood_of
-from policyspace.fits.law import ChiSquare, WilksLambda
-from policyspace.inference.lattice import Lattice
-from policyspace.inference.rules import all_supports, one_at_a_time
-from policyspace.inference.wilks import WilksTest
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, likelihood_of
+from policyspace.families import ChiSquare, WilksLambda
+from policyspace.inference import Lattice, WilksTest, each_group_alone, search_supports
 
 MOST_ENUMERATED, MOST_SEARCHED = 24, 16  # groups whose supports are all looked at: Gaussian, Boltzmann
 
@@ -22,7 +20,7 @@ def gaussian(seed, q=4, n=120, k=1, covariance="estimate", columns=lambda x: x, 
     rng = np.random.default_rng(seed)
     x = columns(rng.normal(size=(n, q)))
     y = x @ np.column_stack([effects(rng, x.shape[1]) for _ in range(k)]) + rng.normal(size=(n, k))
-    data = Demonstrations.from_arrays(x, y)
+    data = Sample.from_arrays(x, y)
     return likelihood_of(GaussianLinear(data.names, data.action_names, covariance, **space), data), data
 
 
@@ -31,8 +29,8 @@ def boltzmann(seed, q=4, n=250, k=1, columns=lambda x: x, size=0.5, **space):
     x = columns(rng.normal(size=(n, q)))
     eta = np.column_stack([x @ effects(rng, x.shape[1], size=size) for _ in range(k)] + [np.zeros(n)])
     y = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
-    data = Demonstrations.from_arrays(x, y, discrete=True)
-    return likelihood_of(BoltzmannLinear(data.names, data.action_names, **space), data), data
+    data = Sample.from_arrays(x, y, discrete=True)
+    return likelihood_of(SoftmaxLinear(data.names, data.action_names, **space), data), data
 
 
 def of_mask(space, mask):
@@ -41,8 +39,8 @@ def of_mask(space, mask):
 
 def design_rank(space, data, support):
     """rank(F) on the free coordinates, from the raw columns: rows of the weights do not mix."""
-    phi = np.column_stack([np.ones(data.num_pairs), data.features]) if space.intercept else data.features
-    free = space.free(support).reshape(len(space.row_names), -1)
+    phi = np.column_stack([np.ones(data.num_rows), data.features]) if space.intercept else data.features
+    free = space.free_mask(support).reshape(len(space.row_names), -1)
     unit = phi / np.sqrt((phi**2).sum(axis=0))
     return sum(int(np.linalg.matrix_rank(unit[:, row], tol=1e-7)) for row in free)
 
@@ -53,7 +51,7 @@ def brute_force(likelihood, data, significance, paper_rule=False, constant=False
     supports = [of_mask(space, mask) for mask in range(2**size)]
     fits = likelihood.fit_many(supports)
     statistics = np.array([2 * (likelihood.full.log_likelihood - fit.log_likelihood) for fit in fits])
-    rank = design_rank(space, data, space.everything)
+    rank = design_rank(space, data, space.full_support)
     degrees = np.array([rank - design_rank(space, data, support) for support in supports])
     used = np.where(degrees == 0, 0, degrees[0]) if constant else degrees
     p_values = np.array([_p_value(likelihood, s, m) for s, m in zip(statistics, used, strict=True)])
@@ -79,14 +77,14 @@ def _p_value(likelihood, statistic, m):
         law = likelihood.law
         if law.num_actions > 1:
             return law.p_value(statistic, int(m))  # Rao's F is held to statsmodels elsewhere
-        rest = law.num_pairs - law.num_columns
-        return stats.f.sf(np.expm1(statistic / law.num_pairs) * rest / m, m, rest)
+        rest = law.num_rows - law.num_columns
+        return stats.f.sf(np.expm1(statistic / law.num_rows) * rest / m, m, rest)
     return stats.chi2.sf(statistic, m)
 
 
 def check(likelihood, data, significance=0.05, constant=False):
     for paper_rule in (False, True):
-        found = all_supports(WilksTest(likelihood), significance, paper_rule)
+        found = search_supports(WilksTest(likelihood), significance, paper_rule)
         expected, adjusted = brute_force(likelihood, data, significance, paper_rule, constant and not paper_rule)
         assert set(found.supports) == expected
         assert found.exhaustive
@@ -153,10 +151,10 @@ def test_weak_diffuse_effects_leave_many_supports():
     for seed in range(4):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(400, 6))
-        data = Demonstrations.from_arrays(x, x @ np.full(6, 0.12) + rng.normal(size=400))
+        data = Sample.from_arrays(x, x @ np.full(6, 0.12) + rng.normal(size=400))
         likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 1.0), data)
         check(likelihood, data, significance=0.01)
-        counts.append(len(all_supports(WilksTest(likelihood), 0.01).supports))
+        counts.append(len(search_supports(WilksTest(likelihood), 0.01).supports))
     assert max(counts) >= 4
 
 
@@ -164,22 +162,22 @@ def merged_case(size, seed=1):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 2, (4000, size)).astype(float)
     eta = np.column_stack([x @ (0.35 * (np.arange(size) < 4)), x @ (0.1 * (np.arange(size) % 2)), np.zeros(4000)])
-    data = Demonstrations.from_arrays(x, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1), discrete=True)
-    return likelihood_of(BoltzmannLinear(data.names, data.action_names), data), data
+    data = Sample.from_arrays(x, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1), discrete=True)
+    return likelihood_of(SoftmaxLinear(data.names, data.action_names), data), data
 
 
 def check_large(size):
     likelihood, data = merged_case(size)
     assert len(likelihood.rows) <= 2**size
     for paper_rule in (False, True):
-        found = all_supports(WilksTest(likelihood), 0.05, paper_rule)
+        found = search_supports(WilksTest(likelihood), 0.05, paper_rule)
         expected, adjusted = brute_force(likelihood, data, 0.05, paper_rule)
         assert set(found.supports) == expected and found.exhaustive
         for g, p in adjusted.items():
             assert found.adjusted[g] >= p * (1 - 1e-5)  # where effort ends it is a bound from above
             assert (found.adjusted[g] <= 0.05) == (p <= 0.05)
     test, tested = WilksTest(likelihood), list(likelihood.space.tested)
-    lattice = Lattice.of(test, tested, test.test_many([likelihood.space.everything - {g} for g in tested]))
+    lattice = Lattice.of(test, tested, test.test_many([likelihood.space.full_support - {g} for g in tested]))
     critical = np.array([ChiSquare().critical(0.05, m) for m in range(2 * size + 1)])
     lattice.decide(critical[lattice.degrees_of_freedom], upward_closed=True)
     assert lattice.num_tests < 2**size / 2
@@ -198,19 +196,19 @@ def sparse_boltzmann(size, strong, weak=0.0, n=900):
     rng = np.random.default_rng(2)
     x = rng.normal(size=(n, size))
     eta = np.column_stack([x[:, :strong].sum(axis=1) * 1.5 + 2 * weak * x.sum(axis=1), np.zeros(n)])
-    data = Demonstrations.from_arrays(x, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1), discrete=True)
-    return likelihood_of(BoltzmannLinear(data.names, data.action_names), data)
+    data = Sample.from_arrays(x, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1), discrete=True)
+    return likelihood_of(SoftmaxLinear(data.names, data.action_names), data)
 
 
 def sparse_gaussian(size, strong, weak=0.0, n=900):
     rng = np.random.default_rng(2)
     x = rng.normal(size=(n, size))
-    data = Demonstrations.from_arrays(x, x[:, :strong].sum(axis=1) + weak * x.sum(axis=1) + rng.normal(size=n))
+    data = Sample.from_arrays(x, x[:, :strong].sum(axis=1) + weak * x.sum(axis=1) + rng.normal(size=n))
     return likelihood_of(GaussianLinear(data.names, data.action_names, 1.0), data)
 
 
 def sufficient_in(likelihood, level):
-    everything = likelihood.space.everything
+    everything = likelihood.space.full_support
 
     def sufficient(support):
         statistic = 2 * (likelihood.full.log_likelihood - likelihood.fit(support).log_likelihood)
@@ -228,7 +226,7 @@ LARGE = [(sparse_boltzmann, MOST_SEARCHED), (sparse_gaussian, MOST_ENUMERATED)]
 @pytest.mark.parametrize("weak", [0.0, 0.1])
 def test_beyond_what_can_be_exhausted_the_answer_says_so(make, most, paper_rule, weak):
     likelihood = make(most + 3, 2, weak)
-    found = all_supports(WilksTest(likelihood), 0.05, paper_rule)
+    found = search_supports(WilksTest(likelihood), 0.05, paper_rule)
     (support,) = found.supports
     certain = {g for g, p in found.adjusted.items() if p <= 0.05}
     assert certain == {1, 2} and {0, 1, 2} <= support
@@ -242,7 +240,7 @@ def test_beyond_what_can_be_exhausted_the_answer_says_so(make, most, paper_rule,
 
 def test_groups_beyond_doubt_leave_a_large_space_exhaustive():
     likelihood = sparse_gaussian(MOST_ENUMERATED + 4, 14)
-    found = all_supports(WilksTest(likelihood), 0.05)
+    found = search_supports(WilksTest(likelihood), 0.05)
     assert found.exhaustive
     assert {g for g, p in found.adjusted.items() if p <= 0.05} >= set(range(1, 15))
     assert all(frozenset(range(1, 15)) <= support for support in found.supports)
@@ -255,9 +253,9 @@ def test_a_greedy_support_has_no_group_that_can_go():
         rng = np.random.default_rng(seed)
         size = MOST_ENUMERATED + 1
         x = rng.normal(size=(600, size))
-        data = Demonstrations.from_arrays(x, x @ np.full(size, 0.08) + rng.normal(size=600))
+        data = Sample.from_arrays(x, x @ np.full(size, 0.08) + rng.normal(size=600))
         likelihood = likelihood_of(GaussianLinear(data.names, data.action_names, 1.0), data)
-        found = all_supports(WilksTest(likelihood), 0.05)
+        found = search_supports(WilksTest(likelihood), 0.05)
         partial += not found.exhaustive
         sufficient = sufficient_in(likelihood, 0.05)
         for support in found.supports if not found.exhaustive else ():
@@ -270,11 +268,11 @@ def test_a_greedy_support_has_no_group_that_can_go():
 def test_rule_2_is_one_test_a_group_and_statsmodels_correction(family, correction, method):
     for seed in range(4):
         likelihood, _ = family(seed, q=6, k=2)
-        found = one_at_a_time(WilksTest(likelihood), 0.1, correction)
+        found = each_group_alone(WilksTest(likelihood), 0.1, correction)
         space = likelihood.space
         p_values = []
         for g in space.tested:
-            statistic = 2 * (likelihood.full.log_likelihood - likelihood.fit(space.everything - {g}).log_likelihood)
+            statistic = 2 * (likelihood.full.log_likelihood - likelihood.fit(space.full_support - {g}).log_likelihood)
             assert found.tests[g].statistic == pytest.approx(statistic, abs=1e-6)
             p_values.append(_p_value(likelihood, statistic, 2))
         rejected, adjusted, _, _ = multipletests(p_values, 0.1, method)
@@ -284,7 +282,7 @@ def test_rule_2_is_one_test_a_group_and_statsmodels_correction(family, correctio
 
 def test_no_tested_groups_leave_the_full_support():
     likelihood, _ = gaussian(0, q=2, always=("x0", "x1"))
-    found = all_supports(WilksTest(likelihood), 0.05)
-    assert found.supports == [likelihood.space.everything] and found.adjusted == {}
+    found = search_supports(WilksTest(likelihood), 0.05)
+    assert found.supports == [likelihood.space.full_support] and found.adjusted == {}
     assert Lattice.of(WilksTest(likelihood), []).exact
-    assert one_at_a_time(WilksTest(likelihood), 0.05).supports == [frozenset()]
+    assert each_group_alone(WilksTest(likelihood), 0.05).supports == [frozenset()]

@@ -10,28 +10,28 @@ from scipy import stats
 from statsmodels.stats.power import GofChisquarePower, ftest_power_f2
 
 from policyspace import (
-    BoltzmannLinear,
-    Demonstrations,
     GaussianLinear,
     InputError,
+    Sample,
+    SoftmaxLinear,
     fit,
     identify,
     likelihood_of,
     likelihood_ratio,
+    plan,
+    profile_intervals,
 )
-from policyspace.fits.law import ChiSquare, WilksLambda
-from policyspace.inference.profile import Profile
+from policyspace.families import ChiSquare, WilksLambda
+from policyspace.inference import Profile
 from policyspace.planning import (
     Prequential,
-    Universal,
+    UniversalPower,
     Wilks,
     noncentrality_quantile,
     pairs_for_power,
-    plan,
-    profile_intervals,
+    procedure_of,
     rate_for_power,
 )
-from policyspace.planning.planner import procedure_of
 
 NAMES = ("a", "b", "c")
 
@@ -39,11 +39,11 @@ NAMES = ("a", "b", "c")
 def gaussian_data(rng, n, theta, states=None, num_actions=1):
     states = rng.normal(size=(n, len(theta))) if states is None else states
     actions = states @ np.reshape(theta, (len(theta), -1)) + rng.normal(size=(n, num_actions))
-    return Demonstrations.from_arrays(states, actions, [f"x{i}" for i in range(len(theta))], discrete=False)
+    return Sample.from_arrays(states, actions, [f"x{i}" for i in range(len(theta))], discrete=False)
 
 
 def boltzmann_data(rng, space, theta, states):
-    return Demonstrations(states, space.sample(rng, theta, states), space.feature_names, space.action_names)
+    return Sample(states, space.sample(rng, theta, states), space.feature_names, space.action_names)
 
 
 # -- power and sample size ----------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def test_the_number_of_pairs_for_an_f_test_is_the_smallest():
 
 
 def test_rate_and_pairs_are_inverse():
-    for procedure in (Wilks(ChiSquare(), 0.01), Universal(0.05, 6), Prequential(0.05, 6)):
+    for procedure in (Wilks(ChiSquare(), 0.01), UniversalPower(0.05, 6), Prequential(0.05, 6)):
         needed = pairs_for_power(procedure, 0.02, 2, 0.8)
         assert rate_for_power(procedure, needed, 2, 0.8) == pytest.approx(0.02, rel=1e-6)
 
@@ -87,7 +87,7 @@ def test_rate_and_pairs_are_inverse():
 def test_nothing_to_find_needs_infinitely_many_pairs():
     assert pairs_for_power(Wilks(ChiSquare(), 0.05), 0.0, 1, 0.9) == np.inf
     assert pairs_for_power(Wilks(ChiSquare(), 0.05), 1.0, 0, 0.9) == np.inf
-    for procedure in (Wilks(ChiSquare(), 0.05), Universal(0.05, 4), Prequential(0.05, 4)):
+    for procedure in (Wilks(ChiSquare(), 0.05), UniversalPower(0.05, 4), Prequential(0.05, 4)):
         assert procedure.power(1000, 1.0, 0) == 0.0  # a group that is a combination of others has nothing to test
 
 
@@ -98,9 +98,9 @@ def test_the_interval_of_the_noncentrality_covers(law):
     if isinstance(law, ChiSquare):
         statistics = rng.noncentral_chisquare(m, ncp, runs)
     else:
-        spare = law.num_pairs - law.num_columns
+        spare = law.num_rows - law.num_columns
         f = rng.noncentral_chisquare(m, ncp, runs) / rng.chisquare(spare, runs)
-        statistics = law.num_pairs * np.log1p(f)
+        statistics = law.num_rows * np.log1p(f)
     quantiles = np.array([[noncentrality_quantile(law, s, m, p) for p in (0.95, 0.5, 0.05)] for s in statistics])
     covered = ((quantiles[:, 0] <= ncp) & (ncp <= quantiles[:, 2])).mean()
     assert abs(covered - 0.9) < 4 * np.sqrt(0.09 / runs)
@@ -113,11 +113,11 @@ def test_the_interval_of_the_noncentrality_covers(law):
 def simulated_power(space, theta, states, group, level, runs, seed):
     """How often the test of one group rejects, the states held fixed; and the rate that theory gives it there."""
     rng = np.random.default_rng(seed)
-    support, rejected = space.everything - {group}, 0
+    support, rejected = space.full_support - {group}, 0
     for _ in range(runs):
         if isinstance(space, GaussianLinear):
             mean = space.design(states) @ space.weights(theta).T
-            data = Demonstrations(states, mean + rng.normal(size=mean.shape), space.feature_names, space.row_names)
+            data = Sample(states, mean + rng.normal(size=mean.shape), space.feature_names, space.row_names)
         else:
             data = boltzmann_data(rng, space, theta, states)
         likelihood = likelihood_of(space, data)
@@ -131,18 +131,18 @@ def true_rate(space, theta, states, group):
     if isinstance(space, GaussianLinear):
         clean = space.design(states) @ space.weights(theta).T
         known = GaussianLinear(space.feature_names, space.row_names, covariance=1.0, intercept=space.intercept)
-        likelihood = likelihood_of(known, Demonstrations(states, clean, space.feature_names, space.row_names))
-        restricted = likelihood.fit(space.everything - {group})
+        likelihood = likelihood_of(known, Sample(states, clean, space.feature_names, space.row_names))
+        restricted = likelihood.fit(space.full_support - {group})
         return 2 * (likelihood.full.log_likelihood - restricted.log_likelihood) / len(states)
     first = space.cumulant_gradient(space.natural(theta, states))
     probabilities = np.hstack([first, 1 - first.sum(axis=1, keepdims=True)])
     k = probabilities.shape[1]
-    soft = Demonstrations(
+    soft = Sample(
         np.repeat(states, k, axis=0), np.tile(np.arange(k), len(states)), space.feature_names, space.action_names,
         weights=probabilities.ravel(),
     )  # fmt: skip
     likelihood = likelihood_of(space, soft)
-    restricted = likelihood.fit(space.everything - {group})
+    restricted = likelihood.fit(space.full_support - {group})
     return 2 * (likelihood.full.log_likelihood - restricted.log_likelihood) / len(states)
 
 
@@ -151,7 +151,7 @@ def check_power(family, n, q, effect, level, runs, seed):
     states = rng.normal(size=(n, q)) @ (np.eye(q) + 0.3)  # correlated features
     names = [f"x{i}" for i in range(q)]
     if family == "boltzmann":
-        space = BoltzmannLinear(names, ("left", "right", "stay"))
+        space = SoftmaxLinear(names, ("left", "right", "stay"))
         weights = np.zeros((2, q + 1))
         weights[0, 1], weights[1, 1], weights[0, 2] = effect, -effect / 2, 0.3
     else:
@@ -163,7 +163,7 @@ def check_power(family, n, q, effect, level, runs, seed):
     law = likelihood_of(
         space,
         boltzmann_data(rng, space, theta, states) if family == "boltzmann"
-        else Demonstrations(states, rng.normal(size=(n, 1)), tuple(names), space.row_names),
+        else Sample(states, rng.normal(size=(n, 1)), tuple(names), space.row_names),
     ).law  # fmt: skip
     predicted = Wilks(law, level).power(n, rate, 2 if family == "boltzmann" else 1)
     seen = simulated_power(space, theta, states, 1, level, runs, seed + 1)
@@ -208,8 +208,8 @@ def test_the_sample_size_reaches_the_power(wanted):
         states = rng.normal(size=(needed, 3))
         states[:, 1] = np.sqrt(0.75) * states[:, 1] + 0.5 * states[:, 0]
         data = gaussian_data(rng, needed, theta, states)
-        likelihood = likelihood_of(space, Demonstrations(states, data.actions, space.feature_names))
-        found += likelihood_ratio(likelihood.fit(space.everything - {2}), likelihood.full).p_value <= 0.02
+        likelihood = likelihood_of(space, Sample(states, data.actions, space.feature_names))
+        found += likelihood_ratio(likelihood.fit(space.full_support - {2}), likelihood.full).p_value <= 0.02
     # The states vary from run to run, which blurs the rate a little.
     assert abs(found / runs - wanted) < 4 * np.sqrt(wanted * (1 - wanted) / runs) + 0.02
 
@@ -222,7 +222,7 @@ def log_likelihood(theta, states, actions):
 def test_the_power_of_universal_inference_is_seen(rate_times_n):
     """Two halves, θ̂ of each judged on the other, against the best policy without the first two of five features."""
     rng, n, d, m, runs = np.random.default_rng(8), 200, 5, 2, 600
-    procedure, rejected = Universal(0.05, d), 0
+    procedure, rejected = UniversalPower(0.05, d), 0
     theta = np.zeros(d)
     theta[0] = np.sqrt(rate_times_n / n)
     for _ in range(runs):
@@ -274,16 +274,16 @@ def test_the_tests_of_identify_have_the_planned_power(test, slack, family, capsy
     rng, n, runs = np.random.default_rng(31), 400, 300
     names = ("a", "b", "c")
     effect = 0.35 if family == "gaussian" else 0.75
-    space = GaussianLinear(names, covariance=1.0) if family == "gaussian" else BoltzmannLinear(names, ("no", "yes"))
+    space = GaussianLinear(names, covariance=1.0) if family == "gaussian" else SoftmaxLinear(names, ("no", "yes"))
     theta = np.array([0.0, effect, 0.5, 0.0])
     episodes, found, predicted = np.repeat(np.arange(40), 10), 0, 0.0
     for _ in range(runs):
         states = rng.normal(size=(n, 3))
-        data = Demonstrations(
+        data = Sample(
             states, space.sample(rng, theta, states), names,
             space.row_names if family == "gaussian" else space.action_names, episodes,
         )  # fmt: skip
-        found += identify(data, policy=space, test=test).tests[0].rejected
+        found += identify(data, policy=space, test=test).groups[0].rejected
         procedure = procedure_of(likelihood_of(space, data), test, 0.05)
         predicted += procedure.power(n, true_rate(space, theta, states, 1), 1) / runs
     with capsys.disabled():
@@ -305,8 +305,8 @@ def test_power_with_several_actions_of_unknown_covariance(num_actions, capsys):
     found = 0
     for _ in range(runs):
         actions = states @ weights.T + rng.normal(size=(n, num_actions)) @ root.T
-        likelihood = likelihood_of(space, Demonstrations(states, actions, NAMES, space.row_names))
-        found += likelihood_ratio(likelihood.fit(space.everything - {1}), likelihood.full).p_value <= level
+        likelihood = likelihood_of(space, Sample(states, actions, NAMES, space.row_names))
+        found += likelihood_ratio(likelihood.fit(space.full_support - {1}), likelihood.full).p_value <= level
     design = np.column_stack([np.ones(n), states])
     rate = 0.09 / np.linalg.inv(design.T @ design / n)[1, 1]
     predicted = Wilks(likelihood.law, level).power(n, rate, num_actions)
@@ -318,14 +318,14 @@ def test_power_with_several_actions_of_unknown_covariance(num_actions, capsys):
 @pytest.mark.slow
 def test_the_sample_size_reaches_the_power_for_boltzmann(capsys):
     rng, runs, wanted = np.random.default_rng(34), 600, 0.8
-    space, theta = BoltzmannLinear(NAMES, ("left", "right", "stay")), np.array([0.2, 0.3, 0.5, 0, -0.2, 0, -0.4, 0])
+    space, theta = SoftmaxLinear(NAMES, ("left", "right", "stay")), np.array([0.2, 0.3, 0.5, 0, -0.2, 0, -0.4, 0])
     rate = true_rate(space, theta, rng.normal(size=(50_000, 3)), 1)
     needed = int(np.ceil(pairs_for_power(Wilks(ChiSquare(), 0.05 / 3), rate, 2, wanted)))
     found = 0
     for _ in range(runs):
         states = rng.normal(size=(needed, 3))
         likelihood = likelihood_of(space, boltzmann_data(rng, space, theta, states))
-        found += likelihood_ratio(likelihood.fit(space.everything - {1}), likelihood.full).p_value <= 0.05 / 3
+        found += likelihood_ratio(likelihood.fit(space.full_support - {1}), likelihood.full).p_value <= 0.05 / 3
     with capsys.disabled():
         print(f"\n{needed} pairs for power {wanted}: seen {found / runs:.3f}")
     assert abs(found / runs - wanted) < 4 * np.sqrt(wanted * (1 - wanted) / runs) + 0.02
@@ -339,7 +339,7 @@ def test_gaussian_intervals_are_the_exact_ones():
 
     rng = np.random.default_rng(3)
     states = rng.normal(size=(50, 3)) @ (np.eye(3) + 0.4)
-    data = Demonstrations(states, states @ [[1.0], [0.2], [0.0]] + rng.normal(size=(50, 1)), NAMES)
+    data = Sample(states, states @ [[1.0], [0.2], [0.0]] + rng.normal(size=(50, 1)), NAMES)
     fitted = sm.OLS(data.actions[:, 0], sm.add_constant(states)).fit()
     student = profile_intervals(likelihood_of(GaussianLinear(NAMES), data), 0.1)
     ends = np.array([[i.lower, i.upper] for i in student])
@@ -354,11 +354,11 @@ def test_gaussian_intervals_are_the_exact_ones():
 def test_gaussian_intervals_end_where_the_likelihood_ratio_does(covariance):
     rng = np.random.default_rng(4)
     states = rng.normal(size=(40, 3))
-    data = Demonstrations(states, states @ [[1.0], [0.2], [0.0]] + rng.normal(size=(40, 1)), NAMES)
+    data = Sample(states, states @ [[1.0], [0.2], [0.0]] + rng.normal(size=(40, 1)), NAMES)
     for i, interval in enumerate(profile_intervals(likelihood_of(GaussianLinear(NAMES, covariance=covariance), data))):
         for end in (interval.lower, interval.upper):
             moved = likelihood_of(GaussianLinear(NAMES, covariance=covariance, fixed={NAMES[i]: end}), data)
-            test = likelihood_ratio(moved.fit(moved.space.everything - {i + 1}), moved.full)
+            test = likelihood_ratio(moved.fit(moved.space.full_support - {i + 1}), moved.full)
             assert test.p_value == pytest.approx(0.05, rel=1e-6)
 
 
@@ -377,7 +377,7 @@ def test_several_actions_have_students_interval_each():
 
 def test_boltzmann_intervals_end_where_the_likelihood_ratio_does():
     rng = np.random.default_rng(7)
-    space = BoltzmannLinear(NAMES, ("left", "right", "stay"), groups="parameter")
+    space = SoftmaxLinear(NAMES, ("left", "right", "stay"), groups="parameter")
     theta = np.array([0.2, 1.0, -0.5, 0.0, -0.3, 0.0, 0.8, 0.2])
     data = boltzmann_data(rng, space, theta, rng.normal(size=(150, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 0.0])
     intervals = profile_intervals(likelihood_of(space, data))
@@ -385,16 +385,16 @@ def test_boltzmann_intervals_end_where_the_likelihood_ratio_does():
     for interval in intervals:
         assert interval.lower < interval.estimate < interval.upper
         for end in (interval.lower, interval.upper):
-            moved = BoltzmannLinear(NAMES, space.action_names, groups="parameter", fixed={interval.parameter: end})
+            moved = SoftmaxLinear(NAMES, space.action_names, groups="parameter", fixed={interval.parameter: end})
             group = next(g for g in moved.tested if moved.groups[g].name == interval.parameter)
-            full, restricted = fit(moved, data), fit(moved, data, moved.everything - {group})
+            full, restricted = fit(moved, data), fit(moved, data, moved.full_support - {group})
             assert likelihood_ratio(restricted, full).p_value == pytest.approx(0.05, rel=1e-4)
 
 
 @pytest.mark.parametrize("n,sharpness", [(40, 0.5), (300, 0.5), (300, 3.0), (5000, 1.0)])
 def test_ends_followed_together_are_those_found_alone(n, sharpness):
     rng = np.random.default_rng(n)
-    space = BoltzmannLinear(NAMES, ("left", "right", "stay"))
+    space = SoftmaxLinear(NAMES, ("left", "right", "stay"))
     states = rng.normal(size=(n, 3))
     likelihood = likelihood_of(space, boltzmann_data(rng, space, sharpness * rng.normal(size=8), states))
     profile = Profile(likelihood, 1.96)
@@ -409,7 +409,7 @@ def test_ends_followed_together_are_those_found_alone(n, sharpness):
 
 def test_boltzmann_intervals_cover():
     rng, runs, covered = np.random.default_rng(12), 400, np.zeros(2)
-    space = BoltzmannLinear(("a", "b"), ("no", "yes"))
+    space = SoftmaxLinear(("a", "b"), ("no", "yes"))
     theta = np.array([0.3, 1.5, 0.0])
     for _ in range(runs):
         states = rng.normal(size=(120, 2))
@@ -489,10 +489,10 @@ def test_the_detectable_effect_is_detected_with_that_power():
 def test_weights_are_counts():
     rng = np.random.default_rng(24)
     data = gaussian_data(rng, 200, np.array([0.3, 0.1]))
-    twice = Demonstrations(
+    twice = Sample(
         np.repeat(data.features, 2, axis=0), np.repeat(data.actions, 2, axis=0), data.names, data.action_names
     )
-    weighted = Demonstrations(data.features, data.actions, data.names, data.action_names, weights=np.full(200, 2.0))
+    weighted = Sample(data.features, data.actions, data.names, data.action_names, weights=np.full(200, 2.0))
     for one, other in zip(plan(twice).groups, plan(weighted).groups, strict=True):
         assert one.power_now.value == pytest.approx(other.power_now.value)
         assert one.pairs.value == pytest.approx(2 * other.pairs.value, abs=2)

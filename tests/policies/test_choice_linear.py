@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from policyspace import Demonstrations, InputError, identify, plan
-from policyspace.fits.law import ChiSquare
-from policyspace.policies.choice_linear import ChoiceLinear
-from policyspace.policies.spec import PolicySpec
+from policyspace import ChoiceLinear, InputError, PolicySpec, Sample, identify, plan
+from policyspace.families import ChiSquare
 from policyspace.theory import assess
 
 NAMES = ("age", "cost_a", "cost_b", "cost_c", "time_a", "time_b", "time_c", "there_b")
@@ -38,18 +36,17 @@ def test_statistics_and_probabilities_are_those_of_the_definition():
     assert one.probabilities(theta, features) == pytest.approx(expected)
     codes = np.array([0, 2, 2, 0, 2])
     assert np.exp(one.log_prob(theta, features, codes)) == pytest.approx(expected[np.arange(5), codes])
-    assert one.expected_action(theta, features) == pytest.approx(expected[:, :2])
+    assert one.mean(theta, features) == pytest.approx(expected[:, :2])
 
 
 def test_jax_says_the_same():
-    jnp = pytest.importorskip("jax.numpy")
-    from policyspace.policies.jax_setup import jax
+    jax = pytest.importorskip("jax")
 
     one, (_, features) = space(), drawn(4)
     theta, codes = np.linspace(-1, 1, one.num_parameters), np.array([0, 2, 0, 2])
-    log_prob = one.log_prob(jnp.asarray(theta), jnp.asarray(features), jnp.asarray(codes))
+    log_prob = jax.jit(one.log_prob)(theta, features, codes)
     assert np.asarray(log_prob) == pytest.approx(one.log_prob(theta, features, codes))
-    slope = jax.grad(lambda x: one.log_prob(x, jnp.asarray(features), jnp.asarray(codes)).sum())(jnp.asarray(theta))
+    slope = jax.jit(jax.grad(lambda x: one.log_prob(x, features, codes).sum()))(theta)
     assert np.asarray(slope) == pytest.approx(one.score(theta, features, codes).sum(axis=0))
 
 
@@ -110,8 +107,8 @@ def test_a_policy_of_arrays_planning_and_what_theory_says():
     policy = ChoiceLinear(attributes=COLUMNS, available={"b": "there_b"})
     labels = np.array(ACTIONS)[codes]
     answer = identify(features, labels, features=NAMES, policy=policy)
-    assert answer.test == "wilks" and answer.core == ["cost"] and "uses cost" in answer.sentence
-    made = plan(Demonstrations(features, codes, NAMES, ACTIONS), reference="b", policy=policy)
+    assert answer.test.name == "wilks" and answer.selected == ("cost",) and "uses cost" in answer.sentence
+    made = plan(Sample(features, codes, NAMES, ACTIONS), reference="b", policy=policy)
     rows = {group.group: group for group in made.groups}
     assert rows["cost"].pairs.value < 300 < rows["time"].pairs.value
     with pytest.raises(InputError, match="actions have attributes"):
@@ -125,8 +122,8 @@ def test_the_level_and_the_power_of_a_plan_are_kept():
     false, found, runs = 0, 0, 400
     for seed in range(runs):
         rng, features = drawn(150, seed)
-        data = Demonstrations(features, space().sample(rng, theta, features), NAMES, ACTIONS)
-        core = identify(data, policy=space(), test="wilks", correction="bonferroni").core
+        data = Sample(features, space().sample(rng, theta, features), NAMES, ACTIONS)
+        core = identify(data, policy=space(), test="wilks", correction="bonferroni").selected
         false += bool({"age", "time"} & set(core))
         found += "cost" in core
     assert false / runs < 0.05 + 4 * np.sqrt(0.05 * 0.95 / runs)

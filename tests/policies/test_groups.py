@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyspace.errors import InputError
-from policyspace.policies import INTERCEPT, BoltzmannLinear, GaussianLinear
+from policyspace import GaussianLinear, InputError, SoftmaxLinear
+from policyspace.families import INTERCEPT
 
 ACTIONS = ("n", "e", "s")
 
@@ -16,14 +16,14 @@ def table(space):
 
 
 def test_a_feature_has_one_parameter_an_action_and_the_intercept_is_always_free():
-    space = BoltzmannLinear(("x", "y"), ACTIONS)
+    space = SoftmaxLinear(("x", "y"), ACTIONS)
     assert table(space) == {INTERCEPT: (0, 3), "x": (1, 4), "y": (2, 5)}
     assert [group.always for group in space.groups] == [True, False, False]
     assert space.tested == (1, 2)
 
 
 def test_single_parameters_are_named_by_feature_and_action():
-    space = BoltzmannLinear(("x", "y"), ACTIONS, groups="parameter", intercept=False)
+    space = SoftmaxLinear(("x", "y"), ACTIONS, groups="parameter", intercept=False)
     assert table(space) == {"x[n]": (0,), "x[e]": (2,), "y[n]": (1,), "y[e]": (3,)}
     assert table(GaussianLinear(("x", "y"), groups="parameter")) == {INTERCEPT: (0,), "x": (1,), "y": (2,)}
 
@@ -34,7 +34,7 @@ def test_a_category_is_one_group():
 
 
 def test_named_groups_take_features_parameters_and_categories_and_leave_the_rest_alone():
-    space = BoltzmannLinear(
+    space = SoftmaxLinear(
         ("x", "y", "z", "c=a", "c=b"),
         ACTIONS,
         groups={"both": ["x", "c"], "part": ["y[n]"]},
@@ -62,28 +62,28 @@ def test_groups_partition_the_parameters(q, k, intercept, by, data):
 
 
 def test_free_is_the_mask_of_a_support():
-    space = BoltzmannLinear(("x", "y", "z"), ACTIONS, always=("z",))
-    np.testing.assert_array_equal(space.free(frozenset({1})), [1, 1, 0, 1, 1, 1, 0, 1])
+    space = SoftmaxLinear(("x", "y", "z"), ACTIONS, always=("z",))
+    np.testing.assert_array_equal(space.free_mask(frozenset({1})), [1, 1, 0, 1, 1, 1, 0, 1])
     assert space.named(frozenset({1})) == ["x", "z"]
     assert space.tested == (1, 2)
-    assert space.free(space.everything).all()
+    assert space.free_mask(space.full_support).all()
 
 
 def test_always_may_name_features_groups_and_parameters():
-    by_group = BoltzmannLinear(("x", "y"), ACTIONS, groups={"g": ["x", "y"]}, always=("g",))
+    by_group = SoftmaxLinear(("x", "y"), ACTIONS, groups={"g": ["x", "y"]}, always=("g",))
     assert by_group.tested == ()
-    by_parameter = BoltzmannLinear(("x", "y"), ACTIONS, groups="parameter", always=("x[n]",))
+    by_parameter = SoftmaxLinear(("x", "y"), ACTIONS, groups="parameter", always=("x[n]",))
     assert [by_parameter.groups[g].name for g in by_parameter.tested] == ["x[e]", "y[n]", "y[e]"]
-    by_feature = BoltzmannLinear(("x", "y"), ACTIONS, groups="parameter", always=("x",))
+    by_feature = SoftmaxLinear(("x", "y"), ACTIONS, groups="parameter", always=("x",))
     assert [by_feature.groups[g].name for g in by_feature.tested] == ["y[n]", "y[e]"]
 
 
 def test_fixed_values_by_number_by_name_and_by_parameter():
     names = ("x", "y")
-    np.testing.assert_array_equal(BoltzmannLinear(names, ACTIONS, fixed={"y": 2.0}).fixed, [0, 0, 2, 0, 0, 2])
-    np.testing.assert_array_equal(BoltzmannLinear(names, ACTIONS, fixed={"y[e]": 2.0}).fixed, [0, 0, 0, 0, 0, 2])
-    np.testing.assert_array_equal(BoltzmannLinear(names, ACTIONS, fixed=np.arange(6.0)).fixed, np.arange(6))
-    grouped = BoltzmannLinear(names, ACTIONS, groups={"g": ["x", "y"]}, fixed={"g": -1.0})
+    np.testing.assert_array_equal(SoftmaxLinear(names, ACTIONS, fixed={"y": 2.0}).fixed, [0, 0, 2, 0, 0, 2])
+    np.testing.assert_array_equal(SoftmaxLinear(names, ACTIONS, fixed={"y[e]": 2.0}).fixed, [0, 0, 0, 0, 0, 2])
+    np.testing.assert_array_equal(SoftmaxLinear(names, ACTIONS, fixed=np.arange(6.0)).fixed, np.arange(6))
+    grouped = SoftmaxLinear(names, ACTIONS, groups={"g": ["x", "y"]}, fixed={"g": -1.0})
     np.testing.assert_array_equal(grouped.fixed, [0, -1, -1, 0, -1, -1])
 
 
@@ -107,7 +107,7 @@ def test_fixed_values_by_number_by_name_and_by_parameter():
 )
 def test_bad_groups_are_said_in_words(settings, found):
     with pytest.raises(InputError, match=found):
-        BoltzmannLinear(("x", "y"), ACTIONS, **settings)
+        SoftmaxLinear(("x", "y"), ACTIONS, **settings)
 
 
 def test_the_intercepts_name_is_taken():

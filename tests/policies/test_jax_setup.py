@@ -4,10 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def test_compiled_code_is_kept_in_the_users_cache(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
     code = (
-        "from policyspace.policies.jax_setup import jax, jnp, cache_folder;"
+        "from policyspace.families.jax_backend import jax, jnp, cache_folder;"
         "jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0);"
         "jax.jit(lambda x: jnp.sin(x) @ x)(jnp.arange(3.0)); print(cache_folder())"
     )

@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace.errors import InputError
-from policyspace.policies.network import NETWORK, BoltzmannNetwork, GaussianNetwork
+from policyspace import GaussianNetwork, InputError, SoftmaxNetwork
+from policyspace.families import NETWORK
 
 jax.config.update("jax_enable_x64", True)
 
 INPUTS = ("speed", "left", "right")
 GAUSSIAN = GaussianNetwork(INPUTS, ("gas", "wheel"), hidden=(4,), covariance=[[0.2, 0.05], [0.05, 0.1]])
 DEEP = GaussianNetwork(INPUTS, ("gas", "wheel"), hidden=(4, 3), covariance=[0.2, 0.3], activation="relu")
-BOLTZMANN = BoltzmannNetwork(INPUTS, ("a", "b", "c"), hidden=(5,))
-SPACES = (GAUSSIAN, DEEP, BOLTZMANN, BoltzmannNetwork(INPUTS, ("a", "b"), hidden=()))
+BOLTZMANN = SoftmaxNetwork(INPUTS, ("a", "b", "c"), hidden=(5,))
+SPACES = (GAUSSIAN, DEEP, BOLTZMANN, SoftmaxNetwork(INPUTS, ("a", "b"), hidden=()))
 
 
 def case(space, n=7, seed=3):
@@ -70,9 +70,7 @@ def test_boltzmann_probabilities_sum_to_one_and_survive_large_logits():
 @pytest.mark.parametrize("space", SPACES)
 def test_score_is_the_automatic_derivative_of_the_log_density(space):
     theta, features, actions = case(space)
-    expected = jax.vmap(jax.grad(space.log_prob), in_axes=(None, 0, 0))(
-        *map(jax.numpy.asarray, (theta, features, actions))
-    )
+    expected = jax.jit(jax.vmap(jax.grad(space.log_prob), in_axes=(None, 0, 0)))(theta, features, actions)
     np.testing.assert_allclose(space.score(theta, features, actions), expected, rtol=1e-9, atol=1e-11)
 
 
@@ -81,9 +79,9 @@ def test_the_root_of_the_information_is_the_score_of_what_was_done(space):
     """Its square has the Fisher information as its mean; networks have no smaller spaces of their kind."""
     theta, features, actions = case(space)
     episodes = [jax.numpy.asarray(v)[None] for v in (features, actions)]
-    root = space.information_root(jax.numpy.asarray(theta), *episodes)
+    root = jax.jit(space.information_root)(theta, *episodes)
     np.testing.assert_allclose(root[0, :, 0], space.score(theta, features, actions), rtol=1e-9, atol=1e-11)
-    assert space.smaller(INPUTS[:1], space.action_names, ()) is None and space.many_peaks and not space.linear
+    assert space.smaller(INPUTS[:1], space.action_names, ()) is None and space.multimodal and not space.linear
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -102,10 +100,8 @@ def test_mean_score_of_samples_is_zero(space, library):
     """E[∇log π] = 0 within five standard errors, in every component."""
     theta, features, _ = case(space, n=4)
     many = np.repeat(features, 10_000, axis=0)
-    key = np.random.default_rng(8) if library == "numpy" else jax.random.key(8)
-    if library == "jax":
-        theta, many = jax.numpy.asarray(theta), jax.numpy.asarray(many)
-    scores = np.asarray(space.score(theta, many, space.sample(key, theta, many)))
+    key, compiled = (np.random.default_rng(8), lambda f: f) if library == "numpy" else (jax.random.key(8), jax.jit)
+    scores = np.asarray(compiled(space.score)(theta, many, compiled(space.sample)(key, theta, many)))
     bound = 5 * scores.std(axis=0) / np.sqrt(len(scores))
     assert (np.abs(scores.mean(axis=0)) <= bound + 1e-12).all()
 
@@ -127,7 +123,7 @@ def test_an_input_is_eight_degrees_of_freedom_of_the_car():
 @pytest.mark.parametrize("space", SPACES)
 def test_an_input_outside_the_support_does_not_matter(space):
     theta, features, _ = case(space)
-    theta = np.where(space.free(frozenset({0, 2})), theta, space.fixed)
+    theta = np.where(space.free_mask(frozenset({0, 2})), theta, space.fixed)
     other = features.copy()
     other[:, 1] += 100.0
     np.testing.assert_array_equal(space.output(theta, features), space.output(theta, other))
@@ -141,23 +137,23 @@ def test_an_input_outside_the_support_does_not_matter(space):
 def test_groups_partition_the_parameters(groups):
     space = GaussianNetwork(INPUTS, ("gas", "wheel"), hidden=(4, 3), groups=groups)
     assert sorted(i for group in space.groups for i in group.indices) == list(range(space.num_parameters))
-    assert NETWORK not in space.named(space.everything)
+    assert NETWORK not in space.named(space.full_support)
     assert space.named(frozenset()) == []
 
 
 def test_hidden_and_output_groups_remove_units_and_outputs():
     hidden = GaussianNetwork(INPUTS, hidden=(4,), groups="hidden")
     theta, features, _ = case(hidden)
-    (w1, b1), (w2, b2) = hidden.layers(np.where(hidden.free(frozenset({0, 2, 3})), theta, 0.0))
+    (w1, b1), (w2, b2) = hidden.layers(np.where(hidden.free_mask(frozenset({0, 2, 3})), theta, 0.0))
     kept = [0, 2, 3]
     expected = np.tanh(features @ w1[kept].T + b1[kept]) @ w2[:, kept].T + b2
     np.testing.assert_allclose(
-        hidden.output(np.where(hidden.free(frozenset(kept)), theta, 0.0), features), expected, rtol=1e-12
+        hidden.output(np.where(hidden.free_mask(frozenset(kept)), theta, 0.0), features), expected, rtol=1e-12
     )
     assert hidden.named(frozenset({1})) == ["unit_1"]
     output = GaussianNetwork(INPUTS, ("gas", "wheel"), hidden=(4,), groups="output")
     theta, features, _ = case(output)
-    still = output.output(np.where(output.free(frozenset({0})), theta, 0.0), features)
+    still = output.output(np.where(output.free_mask(frozenset({0})), theta, 0.0), features)
     assert np.ptp(still[:, 1]) == 0 and np.ptp(still[:, 0]) > 0
 
 
@@ -178,7 +174,7 @@ def test_starting_weights_are_small_and_reproducible():
         (lambda: GaussianNetwork(INPUTS, always=["sped"]), "did you mean 'speed'"),
         (lambda: GaussianNetwork(("network", "x")), "rename it"),
         (lambda: GaussianNetwork(INPUTS, covariance=-1.0), "positive definite"),
-        (lambda: BoltzmannNetwork(INPUTS, ("only",)), "at least two actions"),
+        (lambda: SoftmaxNetwork(INPUTS, ("only",)), "at least two actions"),
     ],
 )
 def test_bad_networks_are_refused_in_a_sentence(make, message):

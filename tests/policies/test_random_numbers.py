@@ -1,11 +1,12 @@
 """Random numbers against SciPy's laws and a published sequence; elementary functions against NumPy's long doubles."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.random_numbers import (
+from policyspace.families.jax_backend import (
     logarithm,
     mixed_bits,
     normal_pair,
@@ -15,6 +16,10 @@ from policyspace.policies.random_numbers import (
 )
 
 RNG = np.random.default_rng(0)
+
+# As simulations use them: compiled as a whole, not operation by operation.
+normals, mixed = (jax.jit(function, static_argnums=1) for function in (standard_normals, mixed_bits))
+slopes_of = jax.jit(jax.jacobian(sine_cosine))
 
 
 @pytest.mark.parametrize(
@@ -42,13 +47,13 @@ def test_sines_and_cosines(reach: float) -> None:
 
 def test_their_derivatives() -> None:
     for angle in (-4.0, 0.3, 2.0, 9.0):
-        slopes = jax.jacobian(sine_cosine)(angle)
+        slopes = slopes_of(angle)
         assert [float(slope) for slope in slopes] == pytest.approx([np.cos(angle), -np.sin(angle)], abs=1e-14)
 
 
 def test_they_are_independent_standard_normals() -> None:
     """Kolmogorov–Smirnov for each row, for radius and angle of the pair that shares 64 bits, and all moments to 4."""
-    x = np.asarray(standard_normals(jax.random.key(3), (2, 200_000)))
+    x = np.asarray(normals(jax.random.key(3), (2, 200_000)))
     for row in x:
         assert stats.kstest(row, "norm").pvalue > 1e-4
     assert stats.kstest(np.sum(x**2, axis=0), stats.chi2(2).cdf).pvalue > 1e-4
@@ -63,7 +68,7 @@ def test_they_are_independent_standard_normals() -> None:
 
 @pytest.mark.parametrize("shape", [(), (5, 3), (0, 4)])
 def test_every_shape_is_float64_and_the_key_decides(shape: tuple[int, ...]) -> None:
-    first, again = (np.asarray(standard_normals(jax.random.key(1), shape)) for _ in range(2))
+    first, again = (np.asarray(normals(jax.random.key(1), shape)) for _ in range(2))
     assert first.shape == shape
     assert first.dtype == np.float64
     assert np.array_equal(first, again)
@@ -90,7 +95,7 @@ def test_words_are_the_halves_of_the_bits() -> None:
 
 
 def test_keys_of_another_generator_do() -> None:
-    first, again, other = (standard_normals(jax.random.key(seed, impl="rbg"), (4000,)) for seed in (0, 0, 1))
+    first, again, other = (normals(jax.random.key(seed, impl="rbg"), (4000,)) for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert abs(float(jnp.mean(first))) < 5 / np.sqrt(4000)
@@ -112,12 +117,12 @@ def test_mixed_bits_are_the_published_sequence_from_where_the_key_starts() -> No
     # The authors' code steps before it mixes.
     assert sequence((1234567 + 0x9E3779B97F4A7C15) % 2**64, 2) == [6457827717110365317, 3203168211198807973]
     key = jax.random.key(8)
-    assert mixed_bits(key, 7).tolist() == sequence(int(jax.random.bits(key, (1,), jnp.uint64)[0]), 7)
+    assert mixed(key, 7).tolist() == sequence(int(jax.random.bits(key, (1,), jnp.uint64)[0]), 7)
 
 
 def test_mixed_bits_of_many_keys_are_fair_and_independent() -> None:
     keys = jax.random.split(jax.random.key(5), 4000)
-    drawn = np.asarray(jax.vmap(lambda key: mixed_bits(key, 2))(keys))
+    drawn = np.asarray(jax.vmap(lambda key: mixed(key, 2))(keys))
     ones = (drawn[..., None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)).astype(float)
     signs = 2 * ones.reshape(len(keys), 128) - 1
     between = signs.T @ signs / np.sqrt(len(keys))  # Normal numbers, but for the diagonal

@@ -2,22 +2,24 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import policyspace
 from policyspace import (
-    BoltzmannLinear,
-    BoltzmannNetwork,
-    Demonstrations,
     GaussianLinear,
     GaussianNetwork,
     InputError,
     PolicySpec,
+    Sample,
+    SoftmaxLinear,
+    SoftmaxNetwork,
     identify,
 )
-from policyspace.policies.spec import POLICIES
+from policyspace.data import Origin
+from policyspace.families import POLICIES
 from policyspace.theory import assess
 
 RNG = np.random.default_rng(3)
@@ -29,12 +31,12 @@ RECORD = {"family": "gaussian-network", "hidden": [3], "activation": "relu", "co
 
 
 def numbers(policy=None):
-    return Demonstrations(X, FORCE, NAMES, PEDALS, metadata={} if policy is None else {"policy": policy})
+    return Sample(X, FORCE, NAMES, PEDALS, origin=Origin(policy=policy))
 
 
 def labels(policy=None):
     codes = (MOVE == "stop").astype(int)
-    return Demonstrations(X, codes, NAMES, ("go", "stop"), metadata={} if policy is None else {"policy": policy})
+    return Sample(X, codes, NAMES, ("go", "stop"), origin=Origin(policy=policy))
 
 
 def same_space(one, other):
@@ -49,21 +51,21 @@ def same_space(one, other):
 
 SAID = [
     (PolicySpec(), numbers(), GaussianLinear(NAMES, PEDALS)),
-    (PolicySpec(), labels(), BoltzmannLinear(NAMES, ("go", "stop"))),
+    (PolicySpec(), labels(), SoftmaxLinear(NAMES, ("go", "stop"))),
     (PolicySpec(covariance=[1, 2.0], intercept=False), numbers(), GaussianLinear(NAMES, PEDALS, [1, 2.0], intercept=False)),
     (PolicySpec(always=["radio"], fixed={"left": 0.5}), labels(),
-     BoltzmannLinear(NAMES, ("go", "stop"), always=["radio"], fixed={"left": 0.5})),
+     SoftmaxLinear(NAMES, ("go", "stop"), always=["radio"], fixed={"left": 0.5})),
     (PolicySpec("network", hidden=(4, 2), activation="relu"), labels(),
-     BoltzmannNetwork(NAMES, ("go", "stop"), (4, 2), "relu")),
+     SoftmaxNetwork(NAMES, ("go", "stop"), (4, 2), "relu")),
     (PolicySpec("network", covariance=0.3, groups="hidden"), numbers(),
      GaussianNetwork(NAMES, PEDALS, (8,), 0.3, groups="hidden")),
     (PolicySpec(groups={"place": ["speed", "left"]}), numbers(),
      GaussianLinear(NAMES, PEDALS, groups={"place": ["speed", "left"]})),
     (GaussianLinear(covariance=2.0, groups="parameter"), numbers(), GaussianLinear(NAMES, PEDALS, 2.0, "parameter")),
-    (BoltzmannLinear(intercept=False), labels(), BoltzmannLinear(NAMES, ("go", "stop"), intercept=False)),
+    (SoftmaxLinear(intercept=False), labels(), SoftmaxLinear(NAMES, ("go", "stop"), intercept=False)),
     (GaussianNetwork(hidden=(5,), covariance=0.1), numbers(), GaussianNetwork(NAMES, PEDALS, (5,), 0.1)),
-    (BoltzmannNetwork(hidden=(5,), always=("left",)), labels(),
-     BoltzmannNetwork(NAMES, ("go", "stop"), (5,), always=("left",))),
+    (SoftmaxNetwork(hidden=(5,), always=("left",)), labels(),
+     SoftmaxNetwork(NAMES, ("go", "stop"), (5,), always=("left",))),
 ]  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def test_what_is_said_makes_the_space_that_names_would(said, data, wanted):
 
 
 def test_a_categorical_column_stays_one_group():
-    data = Demonstrations(X, FORCE, NAMES, PEDALS, blocks={"place": ("speed", "left")})
+    data = Sample(X, FORCE, NAMES, PEDALS, blocks={"place": ("speed", "left")})
     space = GaussianLinear(covariance=1.0).bind(data)
     assert [group.name for group in space.groups] == ["intercept", "place", "radio"]
 
@@ -87,8 +89,8 @@ def test_what_the_file_records_holds_unless_said_otherwise():
     same_space(changed, GaussianNetwork(NAMES, PEDALS, (2,), 0.1))
     same_space(PolicySpec("gaussian").bind(recorded), GaussianLinear(NAMES, PEDALS, RECORD["covariance"]))
     plain = labels({"family": "boltzmann", "intercept": False})
-    same_space(PolicySpec().bind(plain), BoltzmannLinear(NAMES, ("go", "stop"), intercept=False))
-    same_space(PolicySpec(intercept=True).bind(plain), BoltzmannLinear(NAMES, ("go", "stop")))
+    same_space(PolicySpec().bind(plain), SoftmaxLinear(NAMES, ("go", "stop"), intercept=False))
+    same_space(PolicySpec(intercept=True).bind(plain), SoftmaxLinear(NAMES, ("go", "stop")))
 
 
 def test_a_space_that_has_its_features_is_bound_already():
@@ -97,10 +99,18 @@ def test_a_space_that_has_its_features_is_bound_already():
     assert PolicySpec(space).bind(numbers()) is space
 
 
+COUNTED = ("poisson", "negative-binomial")
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_name_has_a_space_for_the_actions_that_it_takes(name):
     for kind in POLICIES[name]:
-        assert type(PolicySpec(name).bind(labels() if kind.discrete else numbers())) is kind
+        data = labels() if kind.discrete else numbers()
+        data = replace(data, actions=np.abs(np.round(data.actions))) if name in COUNTED else data
+        if name == "negative-binomial":
+            data = replace(data, actions=data.actions[:, :1], action_names=data.action_names[:1])
+        said = {"levels": data.action_names} if name == "ordered" else {}
+        assert type(PolicySpec(name, **said).bind(data)) is kind
 
 
 def test_a_network_without_names_answers_as_one_with_names():
@@ -117,7 +127,7 @@ def test_the_covariance_of_a_network_is_estimated_from_the_data():
     by_object = identify(X, FORCE, policy=GaussianNetwork(hidden=(2,)), test="wilks")
     by_name = identify(X, FORCE, policy="network", hidden=(2,), test="wilks")
     assert by_object.to_json() == by_name.to_json()
-    found = np.array(by_object.settings["covariance"])
+    found = np.array(by_object.policy.covariance)
     left = (
         FORCE
         - np.column_stack([np.ones(120), X]) @ np.linalg.lstsq(np.column_stack([np.ones(120), X]), FORCE, rcond=None)[0]
@@ -127,20 +137,20 @@ def test_the_covariance_of_a_network_is_estimated_from_the_data():
 
 def test_the_kind_of_space_says_how_actions_are_read():
     whole = np.round(X[:, 0] * 3).astype(int)
-    assert identify(X, whole, policy=GaussianLinear()).settings["policy"] == "GaussianLinear"
-    assert identify(X, (whole > 0).astype(float), policy=BoltzmannLinear()).settings["actions"] == ["0", "1"]
+    assert identify(X, whole, policy=GaussianLinear()).policy.family == "GaussianLinear"
+    assert identify(X, (whole > 0).astype(float), policy=SoftmaxLinear()).data.actions == ("0", "1")
 
 
 # -- unbound spaces -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [GaussianLinear, BoltzmannLinear, GaussianNetwork, BoltzmannNetwork])
+@pytest.mark.parametrize("kind", [GaussianLinear, SoftmaxLinear, GaussianNetwork, SoftmaxNetwork])
 def test_a_space_without_features_says_what_it_waits_for(kind):
     space = kind(always=("left",))
     for use in (
         lambda: space.num_parameters,
         lambda: space.tested,
-        lambda: space.free(frozenset()),
+        lambda: space.free_mask(frozenset()),
         lambda: space.with_always(["speed"]),
         lambda: space.log_prob(np.zeros(3), X, FORCE),
         lambda: policyspace.likelihood_of(space, labels() if kind.discrete else numbers()),
@@ -149,7 +159,7 @@ def test_a_space_without_features_says_what_it_waits_for(kind):
             use()
 
 
-@pytest.mark.parametrize("kind", [GaussianLinear, BoltzmannLinear, GaussianNetwork, BoltzmannNetwork])
+@pytest.mark.parametrize("kind", [GaussianLinear, SoftmaxLinear, GaussianNetwork, SoftmaxNetwork])
 def test_actions_without_features_are_refused(kind):
     for word, value in (("actions", ("go", "stop")), ("blocks", {"place": ("speed", "left")})):
         with pytest.raises(InputError, match=f"{kind.__name__} without features .* found {word}=: name both or none"):
@@ -211,7 +221,7 @@ def test_words_beside_an_object_are_refused(policy, word, call):
         (labels(), {"policy": "network", "covariance": 1.0}, "a covariance belongs to the Gaussian policies"),
         (labels(), {"groups": "hidden"}, "the groups 'hidden' belong to the policy 'network'"),
         (labels(), {"policy": "gaussian"}, "a GaussianLinear needs numbers as actions, found labels"),
-        (numbers(), {"policy": BoltzmannNetwork()}, "a BoltzmannNetwork needs labels as actions, found numbers"),
+        (numbers(), {"policy": SoftmaxNetwork()}, "a SoftmaxNetwork needs labels as actions, found numbers"),
         (numbers(), {"policy": "gausian"}, "the policy must be one of .* found 'gausian': did you mean 'gaussian'"),
         (numbers(), {"policy": 3}, "the policy must be one of .* found 3"),
     ],

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from policyspace import InputError, identify
-from policyspace.report.evidence_picture import COLOURS, MOST_BARS, draw_evidence, plot_evidence
+from policyspace.report import COLOURS, draw_evidence, plot_evidence
+from policyspace.report.figures import MOST_BARS
 
 RNG = np.random.default_rng(4)
 MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
@@ -36,7 +37,7 @@ def test_bars_are_the_evidence():
     bars = axes.patches
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert shown == ["right", "left", "speed"]  # from the bottom up
-    for bar, test in zip(bars, SMALL.tests[::-1], strict=True):
+    for bar, test in zip(bars, SMALL.groups[::-1], strict=True):
         assert bar.get_width() == pytest.approx(-np.log10(test.adjusted_p_value), abs=1e-12)
         assert bar.get_facecolor() == pytest.approx(_colour(COLOURS[test.verdict]))
     (line,) = axes.lines
@@ -97,9 +98,9 @@ def test_any_name_can_be_drawn(tmp_path):
 
 
 def many(number):
-    test = SMALL.tests[1]
+    test = SMALL.groups[1]
     return replace(
-        SMALL, tests=[replace(test, group=f"g{i}", adjusted_p_value=1 / (1 + i % 997)) for i in range(number)]
+        SMALL, groups=tuple(replace(test, group=f"g{i}", adjusted_p_value=1 / (1 + i % 997)) for i in range(number))
     )
 
 
@@ -108,15 +109,15 @@ def test_more_groups_than_a_picture_can_hold(tmp_path):
     assert len(figure.axes[0].patches) == MOST_BARS
     assert f"{MOST_BARS} strongest of 5000" in figure.axes[0].get_title(loc="left")
     weakest = min(bar.get_width() for bar in figure.axes[0].patches)
-    better = sum(test.adjusted_p_value < 10**-weakest * (1 - 1e-9) for test in many(5000).tests)
+    better = sum(test.adjusted_p_value < 10**-weakest * (1 - 1e-9) for test in many(5000).groups)
     assert better < MOST_BARS
     assert len(draw_evidence(many(120)).axes[0].patches) == 120
 
 
 @pytest.mark.parametrize("p_value", [0.0, 1e-320, 1e-300, 1.0])
 def test_any_p_value_can_be_drawn(p_value):
-    tests = [replace(SMALL.tests[0], adjusted_p_value=p_value)]
-    figure = draw_evidence(replace(SMALL, tests=tests))
+    tests = [replace(SMALL.groups[0], adjusted_p_value=p_value)]
+    figure = draw_evidence(replace(SMALL, groups=tuple(tests)))
     assert figure.axes[0].patches[0].get_width() == pytest.approx(min(-np.log10(max(p_value, 1e-300)), 300))
     inside(figure)
 

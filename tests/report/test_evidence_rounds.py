@@ -7,13 +7,10 @@ import pytest
 from matplotlib.text import Text
 
 from policyspace import InputError, Study
-from policyspace.configuration.combined import evidence_rows
-from policyspace.configuration.round import Round
-from policyspace.configuration.schedule import Schedule
-from policyspace.configuration.status import Status
-from policyspace.report.evidence_rounds import WIDEST, draw_evidence_over_rounds, evidence_of_rounds
-from policyspace.report.point_names import APART, MOST_NAMES, Spot, shared, spread
-from policyspace.report.style import AMBER, GREEN, GREY, RED, save
+from policyspace.report import AMBER, GREEN, GREY, RED, save, spread_labels
+from policyspace.report.figures import APART, MOST_NAMES, Spot, shared
+from policyspace.study import Round, Schedule, Status, draw_evidence_over_rounds, evidence_of_rounds, evidence_rows
+from policyspace.study.figures import WIDEST
 
 SCHEDULE = Schedule(("near", "far"), True, significance=0.05, test="combined")
 
@@ -179,7 +176,7 @@ def test_equal_ends_share_a_name_and_what_is_near_the_line_has_its_own():
     found = shared(spots, 0.5)
     assert len(found) == MOST_NAMES and [len(some) for some in found[1:-1]] == [1] * 14
     assert sum(len(some) for some in found) == 40 and all(0.3 < some[0].height < 0.7 for some in found[1:-1])
-    heights = spread([0.0, 0.5, 0.5, 0.5, 1.0])
+    heights = spread_labels([0.0, 0.5, 0.5, 0.5, 1.0])
     np.testing.assert_allclose(heights, [0.0, 0.5 - APART, 0.5, 0.5 + APART, 1.0])
 
 

@@ -4,16 +4,14 @@ import json
 import re
 from html.parser import HTMLParser
 
+import jax
 import numpy as np
 import pytest
 
 from policyspace import InputError, Study, configure, identify, make_world, plan, rollout
-from policyspace.configuration import Uniform
-from policyspace.policies.jax_setup import jax
-from policyspace.printable import printable
-from policyspace.report.evidence_picture import TEXT
-from policyspace.report.reports import page_of
-from policyspace.report.style import DARK, INK, PAPER, QUIET
+from policyspace.errors import printable
+from policyspace.report import DARK, INK, PAPER, QUIET, TEXT, page_of
+from policyspace.study import Uniform
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(300, 4))
@@ -207,17 +205,16 @@ def words(path):
 def test_the_page_holds_the_whole_answer(answers, pages):
     page, answer = words(pages["answer"]), answers["answer"]
     assert printable(answer.sentence) in page and "<script>alert(1)</script>" in page
-    promised = answer.promise[1:]
-    assert promised in page
-    for row in answer.rows():
+    assert answer.guarantee.text in page
+    for row in answer.table().rows:
         for cell in row[1:]:
             assert cell in page
     for assumption in answer.assumptions:
-        assert assumption.name in page and assumption.words[1:] in page
-    for test in answer.tests:
-        assert f"{test.behavioural_effect:.3f} sd" in page
+        assert assumption.name in page and assumption.message[1:] in page
+    for test in answer.groups:
+        assert f"{test.action_effect:.3f} sd" in page
     assert "significance 0.05" in page and "policyspace.identify(data, actions, features=[" in page
-    assert "% " in words(pages["lean"]) and "decisions that change" in words(pages["lean"])
+    assert "% " in words(pages["lean"]) and "share of decisions that change" in words(pages["lean"])
 
 
 def test_plans_and_rounds_hold_theirs(answers, pages):
@@ -246,9 +243,9 @@ def test_names_are_words_wherever_they_stand(pages):
 
 def test_what_contradicts_the_assumptions_is_said():
     wavy = identify(X, np.sin(3 * X[:, 0]) * (1 + X[:, 1] ** 2) + 0.05 * RNG.normal(size=300), test="wilks")
-    assert wavy.promise is None
+    assert wavy.guarantee is None
     text = "\n".join(page_of(wavy))
-    assert "No promise" in text and 'class="badge bad"' in text and "contradicted" in text
+    assert "No guarantee" in text and 'class="badge bad"' in text and "violated" in text
 
 
 def test_the_same_answer_gives_the_same_bytes(answers, pages, tmp_path):

@@ -6,13 +6,12 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Circle
 from PIL import Image
 
-from policyspace.configuration.round import Round, same_configuration
-from policyspace.errors import InputError
-from policyspace.report.configuration_words import chances, configuration_in_words
-from policyspace.report.rounds_film import film_rounds
-from policyspace.report.rounds_picture import MOST_ROUNDS, Story, draw_rounds, most_telling
-from policyspace.report.style import AGENT, GOAL, save
-from policyspace.worlds import make_world
+from policyspace import InputError, make_world
+from policyspace.report import AGENT, GOAL, save
+from policyspace.study import ExampleRun, Round, draw_rounds, film_rounds, same_configuration
+from policyspace.study.figures import chances, configuration_in_words
+from policyspace.study.page import MOST_ROUNDS_SHOWN as MOST_ROUNDS
+from policyspace.study.page import most_telling
 
 
 def records(world, units, falling, vary=0.0):
@@ -33,7 +32,7 @@ def records(world, units, falling, vary=0.0):
 def story(name, falling, truth=None, vary=0.3):
     world = make_world(name)
     units = tuple(world.feature_names)
-    return Story(world.name, tuple(world.parameters), records(world, units, falling, vary), units, truth)
+    return ExampleRun(world.name, tuple(world.parameters), records(world, units, falling, vary), units, truth)
 
 
 FALLING = [["row_0", "col_1"], [], ["goal_row_2"]]
@@ -104,14 +103,14 @@ def test_any_world_has_bars_of_its_configuration():
 def test_units_that_are_no_features_fall_back_to_bars():
     world = make_world("gridworld")
     units = ("position", "goal_row_0")
-    told = Story("gridworld", tuple(world.parameters), records(world, units, [["position"]]), units)
+    told = ExampleRun("gridworld", tuple(world.parameters), records(world, units, [["position"]]), units)
     assert len(draw_rounds(told).axes) == 2
 
 
 def test_of_many_units_those_that_were_selected_have_lanes():
     world = make_world("gridworld")
     units = tuple(f"row_{i}[up]" for i in range(48))
-    told = Story("gridworld", tuple(world.parameters), records(world, units, [["row_40[up]", "row_3[up]"]]), units)
+    told = ExampleRun("gridworld", tuple(world.parameters), records(world, units, [["row_40[up]", "row_3[up]"]]), units)
     lanes = draw_rounds(told).axes[1]
     shown = [label.get_text() for label in lanes.get_yticklabels()]
     assert shown == [f"row_{i}[up]" for i in [*range(23), 40]]
@@ -163,7 +162,7 @@ def test_bad_targets_and_empty_stories_are_one_sentence(tmp_path):
     with pytest.raises(InputError, match=r"\.png, \.svg or \.pdf"):
         save(draw_rounds(told), tmp_path / "picture.bmp")
     with pytest.raises(InputError, match="nothing to draw yet"):
-        Story("gridworld", (), [], ())
+        ExampleRun("gridworld", (), [], ())
 
 
 def test_words_say_what_the_numbers_say():

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from policyspace_paper.execution import Cell, Store
 
 from policyspace import InputError, Study
-from policyspace.experiments.records import Cell, Store
 
 OLDER = sorted((Path(__file__).parent / "older_files").glob("*.sqlite"))
 WRONG = [None, True, -1, 5, 0.5, "x", [], {}, [[]], [1], {"a": "x"}, 10**30]

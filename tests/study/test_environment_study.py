@@ -1,5 +1,6 @@
 """Studies of Gymnasium environments: any agent, one file, and no code that the file names."""
 
+import dataclasses
 import json
 import sqlite3
 import sys
@@ -9,8 +10,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from policyspace import Demonstrations, InputError, Study
-from policyspace.environments.gymnasium_world import GymnasiumWorld
+import policyspace
+from policyspace import GymnasiumWorld, InputError, Sample, Study
 
 PARAMETERS = {"length": (0.3, 1.0), "gravity": (5, 15)}
 MODULE = """
@@ -70,24 +71,22 @@ def test_a_person_tells_a_log(tmp_path):
             seen, _, terminated, truncated, _ = env.step(actions[-1])
             ended = terminated or truncated
     names = tuple(f"observation[{i}]" for i in (3, 2, 1, 0))
-    result = study.tell(Demonstrations(np.array(rows), np.array(actions), names, ("0", "1"), np.array(episodes)))
+    result = study.tell(Sample(np.array(rows), np.array(actions), names, ("0", "1"), np.array(episodes)))
     assert set(result.newly_selected) == {"observation[2]", "observation[3]"} and result.num_episodes == 12
     assert "no configuration has been near yet" in study.ask().why
     with pytest.raises(InputError, match=r"lack the feature 'observation.0.' of the world"):
-        study.tell(
-            Demonstrations(np.array(rows), np.array(actions), ("a", "b", "c", "d"), ("0", "1"), np.array(episodes))
-        )
+        study.tell(Sample(np.array(rows), np.array(actions), ("a", "b", "c", "d"), ("0", "1"), np.array(episodes)))
 
 
 def test_continuous_actions_and_a_budget(tmp_path):
-    """A controller of the pendulum that does not look at the cosine; the covariance of its noise is estimated."""
+    """A controller of the pendulum that brakes, wherever the pendulum is; the spread of its noise is not known."""
     rng = np.random.default_rng(0)
     study = Study.create(tmp_path / "a.sqlite", env="Pendulum-v1", parameters={"g": (5, 15), "m": (0.5, 2)}, budget=30)
     assert study.settings["environment"]["ways"] == {"g": "keyword", "m": "attribute"}
-    while study.play(lambda seen: np.array([-seen[1] - 0.3 * seen[2] + 0.3 * rng.normal()], np.float32)) is not None:
+    while study.play(lambda seen: np.array([-0.3 * seen[2] + 0.3 * rng.normal()], np.float32)) is not None:
         pass
     status = study.status()
-    assert set(status.selected) == {"observation[1]", "observation[2]"} and status.total_episodes == 30
+    assert status.selected == ("observation[2]",) and status.total_episodes == 30
     assert len(status.rounds) > 1
 
 
@@ -138,6 +137,7 @@ def test_no_name_in_a_file_makes_gymnasium_import_a_module(own, name):
     with sqlite3.connect("own.sqlite") as file:
         (text,) = file.execute("SELECT value FROM settings WHERE name = 'environment'").fetchone()
         changed = json.loads(text) | {"name": name}
+        file.executescript("DROP TABLE seals; PRAGMA user_version=1")  # files of version 1 have none
         file.execute("UPDATE settings SET value = ? WHERE name = 'environment'", (json.dumps(changed),))
     file.close()
     with pytest.raises(InputError, match="no code named in a file is run"):
@@ -172,6 +172,7 @@ def test_a_file_that_asks_for_what_is_refused_is_not_obeyed(tmp_path):
     """The e-process takes the agent to be of the linear space, of which nothing is known here."""
     make_study(tmp_path / "a.sqlite")
     with closing(sqlite3.connect(tmp_path / "a.sqlite")) as file, file:
+        file.executescript("DROP TABLE seals; PRAGMA user_version=1")  # files of version 1 have none
         file.execute("UPDATE settings SET value = '\"eprocess\"' WHERE name = 'test'")
     study = Study.open(tmp_path / "a.sqlite")
     with pytest.raises(InputError, match="may be of any form, found the e-process"):
@@ -238,3 +239,51 @@ def test_what_an_agent_does_not_use_is_rarely_selected(tmp_path):
             pass
         false += bool({"observation[0]", "observation[1]"} & set(study.status().selected))
     assert false <= binom.ppf(0.999, count, 0.1)
+
+
+# -- Rounds whose readings are drawn.
+
+
+class Remembers:
+    """Sees the angle alone and remembers the last one: watched, it seems to use how fast the angle changes."""
+
+    def __init__(self):
+        self.rng, self.before = np.random.default_rng(4), 0.0
+
+    def predict(self, seen, deterministic=False, state=None, episode_start=None):
+        turning = 0.0 if state is None or episode_start[0] else 50 * (seen[2] - self.before)
+        self.before = seen[2]
+        return int(self.rng.random() < 1 / (1 + np.exp(-6 * seen[2] - 4 * turning))), 1
+
+
+def test_a_study_may_draw_what_the_agent_reads(tmp_path):
+    study = make_study(tmp_path / "a.sqlite", design="space-filling")
+    one = study.play(Remembers(), randomise=True)
+    assert one.selected == ("observation[2]",)
+    assert study.play(Remembers(), randomise=True).selected == ("observation[2]",)
+    assert Study.open(tmp_path / "a.sqlite").status().selected == ("observation[2]",)
+
+
+def test_a_log_with_draws_is_told_and_tested_by_them(tmp_path):
+    study = make_study(tmp_path / "a.sqlite", design="space-filling")
+    env = GymnasiumWorld.of("CartPole-v1", PARAMETERS).environment(study.ask().configuration)
+    names = [f"observation[{i}]" for i in range(4)]
+    drawing = policyspace.RandomisedReadings(env, features=names, seed=7)
+    sample = policyspace.watch(drawing, Remembers(), 15)
+    assert study.tell(sample).selected == ("observation[2]",)
+    changed = dataclasses.replace(sample, actions=np.roll(sample.actions, 1))
+    other = make_study(tmp_path / "b.sqlite", design="space-filling")
+    assert "not the one that was recorded" in other.tell(changed).warnings[-1]
+
+
+def test_categories_are_not_drawn_in_a_study(tmp_path):
+    study = Study.create(
+        tmp_path / "a.sqlite", env=slippery_lake, parameters={"success_rate": (0.3, 0.9)}, attempts=1, episodes=5
+    )
+    with pytest.raises(InputError, match="readings of numbers alone are drawn in a study"):
+        study.play(lambda seen: 1, randomise=True)
+
+
+def slippery_lake(success_rate=0.5):
+    """A lake of which the agent sees its place, a category."""
+    return gymnasium.make("FrozenLake-v1", success_rate=success_rate)

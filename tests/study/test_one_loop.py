@@ -3,14 +3,13 @@
 import json
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
-from policyspace import Study, configure, make_world, rollout
-from policyspace.configuration import DESIGNS
-from policyspace.fits import likelihood_of
-from policyspace.inference.eprocess import EProcess
-from policyspace.policies.jax_setup import jax
+from policyspace import Study, configure, likelihood_of, make_world, rollout
+from policyspace.inference import EProcess
+from policyspace.study import DESIGNS
 from tests.some_episodes import some_episodes
 
 KEY = jax.random.key(11)
@@ -23,7 +22,7 @@ def agent_of(world, tested):
     space = world.policy_space()
     theta = np.asarray(jax.random.normal(KEY, (space.num_parameters,)))
     return np.where(
-        space.free(space.everything - {i for i in space.tested if space.groups[i].name in tested[1:]}), theta, 0
+        space.free_mask(space.full_support - {i for i in space.tested if space.groups[i].name in tested[1:]}), theta, 0
     )
 
 
@@ -108,7 +107,7 @@ def test_an_agent_that_learns_anew_in_every_round_is_another_one(tmp_path):
     """In memory the evidence of rounds multiplies though ω stays; in a study the agent is taken to stay as it is."""
     world = make_world("minigolf")
     space, seen = world.policy_space(), []
-    space.many_peaks = True  # follow the evidence of this quick policy as if it were a network's
+    space.multimodal = True  # follow the evidence of this quick policy as if it were a network's
 
     def observe(key, omega, count):
         slope = 0.004 * len(seen)  # the agent is another one in every round
@@ -122,6 +121,6 @@ def test_an_agent_that_learns_anew_in_every_round_is_another_one(tmp_path):
         data = batch.pairs(world.feature_names, world.action_names)
         alone = EProcess(likelihood_of(space, data), data)
         for g in space.tested:
-            won = alone.test_many([space.everything - {g}])[0].statistic / 2
+            won = alone.test_many([space.full_support - {g}])[0].statistic / 2
             expected[space.groups[g].name] += np.log(0.5 + 0.5 * np.exp(won))
     assert {row["group"]: row["log_e"] for row in last.tests} == pytest.approx(expected, abs=1e-6)

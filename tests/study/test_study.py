@@ -12,18 +12,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from policyspace import Demonstrations, InputError, Study
-from policyspace.configuration import PaperObjective, Uniform, configure
-from policyspace.configuration.request import Request
-from policyspace.policies.jax_setup import jax
-from policyspace.study.settings import load_world
-from policyspace.study.study_file import VERSION, StudyStore, digest
-from policyspace.worlds import make_world
-from policyspace.worlds.confmdp import rollout
+from policyspace import InputError, Sample, Study, configure, make_world, rollout
+from policyspace.study import PaperObjective, RoundPlan, SQLiteStore, Uniform, load_world
+from policyspace.study.store import VERSION, digest
 from tests.some_episodes import some_episodes
 
 WORLD = make_world("gridworld")
@@ -44,8 +40,8 @@ def episodes(theta, configuration=None, seed=0, count=40):
     return some_episodes(WORLD, SPACE, theta, omega, jax.random.key(seed), count)
 
 
-def pairs(seen, **metadata):
-    return seen.pairs(WORLD.feature_names, WORLD.action_names, metadata)
+def pairs(seen, **origin):
+    return seen.pairs(WORLD.feature_names, WORLD.action_names, origin)
 
 
 @pytest.fixture
@@ -92,7 +88,7 @@ def test_a_study_decides_what_the_loop_decides(tmp_path, rule, paper_rule):
         )  # fmt: skip
         assert record.supports == wanted.supports and record.significance == wanted.significance
         tested = [t for t in record.tests if "statistic" in t]  # what was selected before is not tested again
-        assert [t["statistic"] for t in tested] == [t.statistic for t in wanted.identification.tests]
+        assert [t["statistic"] for t in tested] == [t.statistic for t in wanted.identification.groups]
     assert "row_0" in study.status().selected
 
 
@@ -136,7 +132,7 @@ def test_asking_is_the_same_until_told_in_every_process_and_every_copy(tmp_path)
     assert moved.ask() == asked and moved.status().to_dict() == first.status().to_dict()
     record = moved.tell(pairs(episodes(theta, asked.configuration, seed=5)))
     assert record.design == "d-optimal" and moved.ask() != asked
-    assert Request.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
+    assert RoundPlan.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
 
 
 def test_demonstrations_in_any_order_of_columns_are_the_trajectories_they_come_from(study, tmp_path):
@@ -150,7 +146,7 @@ def test_demonstrations_in_any_order_of_columns_are_the_trajectories_they_come_f
     assert again.tests == record.tests and again.newly_selected == record.newly_selected
     order = np.arange(16)[::-1]
     code = [3, 1, 0, 2]
-    shuffled = Demonstrations(
+    shuffled = Sample(
         data.features[:, order],
         np.argsort(code)[data.actions],
         tuple(data.names[i] for i in order),
@@ -253,7 +249,7 @@ def bad_demonstrations():
     fields = {name: getattr(good, name) for name in ("features", "actions", "names", "action_names", "episodes")}
 
     def other(**changes):
-        return Demonstrations(**{**fields, **changes})
+        return Sample(**{**fields, **changes})
 
     renamed = ("rov_0", *good.names[1:])
     wider = np.hstack([good.features, good.features[:, :1]])
@@ -263,9 +259,9 @@ def bad_demonstrations():
         (other(action_names=("up", "down", "left", "wait")), "action 'wait'"),
         (other(actions=good.actions[:, None] + 0.5, action_names=("push",)), "are discrete, found continuous"),
         (other(episodes=None), "counts episodes"),
-        (other(metadata={"world": "minigolf"}), "from the world 'minigolf'"),
-        (other(metadata={"configuration": {"rows": 1}}), "did you mean 'row'"),
-        (other(metadata={"configuration": [1, 2]}), "table of names"),
+        (other(origin={"world": "minigolf"}), "from the world 'minigolf'"),
+        (other(origin={"configuration": {"rows": 1}}), "did you mean 'row'"),
+        (other(origin={"configuration": [1, 2]}), "table of names"),
         ("demos.parquet", "there is no such file"),
     ]
 
@@ -330,8 +326,8 @@ def test_damaged_data_are_noticed(study):
 def test_two_tellers_do_not_tell_the_same_round(study):
     """The other process was faster: the slower one is told so, and nothing of its round is kept."""
     record = study.tell(episodes(weights("row_0"), count=5))
-    store = StudyStore.open(study.path)
-    with pytest.raises(InputError, match="another process reported round 0"):
+    store = SQLiteStore.open(study.path)
+    with pytest.raises(InputError, match="another process reported round 1 meanwhile"):
         store.tell(0, "now", record.to_dict(), {}, {"features": np.zeros(3)})
     assert len(study.rounds()) == 1
 
@@ -348,9 +344,9 @@ def test_status_needs_no_simulator(study):
 TELLER = """
 import os, signal, sqlite3, sys
 import numpy as np
-from policyspace.study.study_file import StudyStore
+from policyspace.study.store import SQLiteStore
 path, start, statement = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-store = StudyStore.open(path)
+store = SQLiteStore.open(path)
 if statement >= 0:
     left = [statement]
     def trace(_):
@@ -378,7 +374,7 @@ def held(path):
     """How many rounds a study holds, after checking that they are whole."""
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    store = StudyStore.open(path)
+    store = SQLiteStore.open(path)
     rounds = store.rounds()
     for number, (record, _, _) in enumerate(rounds):
         assert record == {"number": number}
@@ -390,7 +386,7 @@ def held(path):
 def test_killed_at_every_statement_the_study_holds_the_old_state_or_the_new(tmp_path):
     """SIGKILL just before the first, second, … statement of a tell; the last run is not killed."""
     path = tmp_path / "k.sqlite"
-    StudyStore.create(path, {"world": "gridworld"})
+    SQLiteStore.create(path, {"world": "gridworld"})
     killed, number = 0, 0
     for statement in range(40):
         arguments = [sys.executable, "-c", TELLER, str(path), str(number), str(statement)]
@@ -407,7 +403,7 @@ def test_killed_at_every_statement_the_study_holds_the_old_state_or_the_new(tmp_
 def test_killed_at_random_moments_the_study_holds_the_old_state_or_the_new(tmp_path):
     """A process that tells megabytes without end, killed again and again where it happens to be."""
     path, chance, number = tmp_path / "r.sqlite", random.Random(0), 0
-    StudyStore.create(path, {"world": "gridworld"})
+    SQLiteStore.create(path, {"world": "gridworld"})
     for kill in range(8):
         arguments = [sys.executable, "-c", TELLER, str(path), str(number), "-1"]
         child = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
@@ -459,7 +455,7 @@ def test_a_full_tell_killed_at_random_moments(tmp_path):
         assert count in (finished, finished + 1)
         finished = count
         for number in range(count):
-            assert opened.demonstrations(number).num_pairs == 200
+            assert opened.demonstrations(number).num_rows == 200
     assert study.tell(episodes(weights("row_0"), seed=3)).number == count
 
 

@@ -8,16 +8,14 @@ import subprocess
 import sys
 import time
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from policyspace import Demonstrations, InputError, Study, write
-from policyspace.cli.study import app
-from policyspace.fits import likelihood_of
-from policyspace.inference.eprocess import EProcess
-from policyspace.policies.jax_setup import jax
-from policyspace.worlds import make_world
+from policyspace import InputError, Sample, Study, likelihood_of, make_world, write
+from policyspace.cli import app
+from policyspace.inference import EProcess
 from tests.some_episodes import some_episodes
 
 GOLF = make_world("minigolf")
@@ -84,7 +82,7 @@ def test_batches_under_one_configuration_are_one_stretch(tmp_path):
     parts = Study.create(tmp_path / "p.sqlite", "minigolf", design="none", significance=1e-30, test="eprocess")
     expected = whole.tell(data)
     for first in (0, 10, 20):
-        record = parts.tell(data.rows(np.flatnonzero((data.episodes >= first) & (data.episodes < first + 10))))
+        record = parts.tell(data.take(np.flatnonzero((data.episodes >= first) & (data.episodes < first + 10))))
     for one, other in zip(expected.tests, record.tests, strict=True):
         assert other["log_e"] == pytest.approx(one["log_e"], abs=1e-6)
         assert other["highest"] == pytest.approx(one["highest"], abs=1e-6)
@@ -93,7 +91,7 @@ def test_batches_under_one_configuration_are_one_stretch(tmp_path):
     alone = EProcess(likelihood_of(GOLF_SPACE, more), more)
     after = whole.tell(more, {"putter_length": 7.5})
     for g, before, row in zip(GOLF_SPACE.tested, expected.tests, after.tests, strict=True):
-        won = alone.test_many([GOLF_SPACE.everything - {g}])[0].statistic / 2
+        won = alone.test_many([GOLF_SPACE.full_support - {g}])[0].statistic / 2
         assert row["log_e"] == pytest.approx(before["log_e"] + np.log(0.5 + 0.5 * np.exp(won)), abs=1e-6)
 
 
@@ -109,7 +107,7 @@ def test_a_network_is_found_over_two_batches(tmp_path):
         features = rng.random((400, 5))
         actions = np.asarray(space.sample(rng, theta, features))
         episodes = np.arange(400) // np.array([20, 200])[number]
-        record = study.tell(Demonstrations(features, actions, world.feature_names, world.action_names, episodes))
+        record = study.tell(Sample(features, actions, world.feature_names, world.action_names, episodes))
         assert record.selected == expected
     looks = [{row["group"]: row["looks"] for row in r.tests}["sensor_-30"] for r in study.rounds()]
     assert (
@@ -120,7 +118,7 @@ def test_a_network_is_found_over_two_batches(tmp_path):
 
 def test_the_command_says_after_which_episode(tmp_path):
     def run(*arguments):
-        result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+        result = CliRunner().invoke(app, ["study", *map(str, arguments)], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return " ".join(result.output.split())
 
@@ -133,7 +131,7 @@ def test_the_command_says_after_which_episode(tmp_path):
     decided = Study.open(path).rounds()[0].tests[0]["decided_at"]
     assert f"newly selected: x ✓ after episode {decided}" in said and "open: " in said and "E = " in said
     assert said.split("Round 1")[1].split("Next")[0].strip() in run("status", path)
-    status = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "-"]).output)
+    status = json.loads(CliRunner().invoke(app, ["study", "status", str(path), "--json", "-"]).output)
     assert status["selected"] == ["x"] and status["evidence"]["x"] >= 20 and status["settings"]["test"] == "eprocess"
     assert len(status["rounds"][0]["tests"][1]["looks"]) == 40
     assert "nothing can be forecast" in run("ask", path)

@@ -4,14 +4,12 @@ import shutil
 from pathlib import Path
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
-from policyspace import Demonstrations, InputError, Study
-from policyspace.policies.jax_setup import jax
-from policyspace.study.told_again import check_new
-from policyspace.worlds import make_world
-from policyspace.worlds.trajectories import Trajectories
+from policyspace import InputError, Sample, Study, Trajectories, make_world
+from policyspace.study.store import check_new
 from tests.some_episodes import some_episodes
 
 OLDER = Path(__file__).parent / "older_files" / "study-eprocess.sqlite"
@@ -147,8 +145,8 @@ def test_counts_of_rows_are_part_of_them(tmp_path):
     pairs, rng = putts(0, 20).pairs(GOLF.feature_names, GOLF.action_names), np.random.default_rng(0)
     fields = (pairs.features, pairs.actions, pairs.names, pairs.action_names, pairs.episodes)
     for number in range(2):
-        counts = rng.integers(1, 4, size=pairs.num_pairs).astype(float)
-        assert study.tell(Demonstrations(*fields, weights=counts)).number == number
+        counts = rng.integers(1, 4, size=pairs.num_rows).astype(float)
+        assert study.tell(Sample(*fields, weights=counts)).number == number
 
 
 def test_an_older_study_knows_its_episodes(tmp_path):

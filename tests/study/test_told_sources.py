@@ -11,12 +11,11 @@ import pytest
 from stable_baselines3.common.buffers import RolloutBuffer
 from typer.testing import CliRunner
 
-from policyspace import Demonstrations, InputError, Study, write
-from policyspace.cli.study import app
-from policyspace.data.sources import logged
-from policyspace.environments.gymnasium_world import Facts, GymnasiumWorld
-from policyspace.environments.watching import watch
-from policyspace.study.data import batch_of
+from policyspace import GymnasiumWorld, InputError, Sample, Study, watch, write
+from policyspace.cli import app
+from policyspace.data import Origin, Request
+from policyspace.environments import EnvironmentSpec
+from policyspace.study import batch_of
 from tests.some_episodes import some_episodes
 
 NAMES = ("position", "velocity", "angle", "angular_velocity")
@@ -59,7 +58,7 @@ class Seen:
         self.ends = np.append(np.diff(self.numbers) > 0, True)
 
     def demonstrations(self, names=NAMES):
-        return Demonstrations(self.rows.astype(float), self.actions, names, ("0", "1"), self.numbers)
+        return Sample(self.rows.astype(float), self.actions, names, ("0", "1"), self.numbers)
 
     def frame(self, names=NAMES):
         columns = dict(zip(names, self.rows.T.astype(float), strict=True)) | {"move": self.actions, "run": self.numbers}
@@ -155,7 +154,7 @@ def test_the_command_takes_them_too(source, seen, expected, tmp_path, monkeypatc
     make_study(tmp_path / "s.sqlite")
     options = [text for word, column in said.items() for text in (f"--{word}", column)]
     arguments = ["tell", str(tmp_path / "s.sqlite"), str(make(seen, tmp_path / "data")), *options]
-    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    done = CliRunner().invoke(app, ["study", *arguments], catch_exceptions=False)
     assert done.exit_code == 0
     assert ("Warning: the numbers of an observation have no names" in " ".join(done.output.split())) is not named
     check(Study.open(tmp_path / "s.sqlite").rounds()[0], expected, named)
@@ -164,10 +163,9 @@ def test_the_command_takes_them_too(source, seen, expected, tmp_path, monkeypatc
 def test_arrays_take_the_names_of_the_study(seen, expected, tmp_path):
     study = make_study(tmp_path / "s.sqlite")
     check(study.tell(seen.rows, actions=seen.actions, episodes=seen.numbers), expected, named=True)
-    world = GymnasiumWorld(Facts("arm", (), {}, ("a", "b"), ("action[0]", "action[1]"), (-1.0, 1.0)))
+    world = GymnasiumWorld(EnvironmentSpec("arm", (), {}, ("a", "b"), ("action[0]", "action[1]"), (-1.0, 1.0)))
     rows = np.random.default_rng(0).normal(size=(20, 2))
-    said = {"actions": rows[::-1], "features": None, "episodes": np.arange(20), "weights": None}
-    batch, notes = batch_of(world, rows, **said)
+    batch, notes = batch_of(world, Request(rows, rows[::-1], {"episodes": np.arange(20)}))
     assert (batch.names, batch.action_names, notes) == (("a", "b"), ("action[0]", "action[1]"), [])
 
 
@@ -185,18 +183,23 @@ def test_arrays_take_the_names_of_the_study(seen, expected, tmp_path):
     ],
 )
 def test_only_the_numbers_of_one_observation_in_order_are_taken(feature_names, found, taken):
-    world = GymnasiumWorld(Facts("place", (), {}, feature_names, ("0", "1"), None))
+    world = GymnasiumWorld(EnvironmentSpec("place", (), {}, feature_names, ("0", "1"), None))
     rows = np.random.default_rng(0).normal(size=(20, len(found)))
-    data = Demonstrations(rows, np.arange(20) % 2, found, ("0", "1"), np.arange(20), recorded={"reward": np.zeros(20)})
-    batch, notes = batch_of(world, data)
+    data = Sample(rows, np.arange(20) % 2, found, ("0", "1"), np.arange(20), recorded={"reward": np.zeros(20)})
+    batch, notes = batch_of(world, Request(data))
     assert batch.names == (feature_names if taken else found)
     assert len(notes) == taken
 
 
 def test_what_a_reader_must_be_told_is_in_the_round(seen, tmp_path):
     data = seen.demonstrations()
-    careful = Demonstrations(
-        data.features, data.actions, data.names, data.action_names, data.episodes, metadata={"cautions": ["take care."]}
+    careful = Sample(
+        data.features,
+        data.actions,
+        data.names,
+        data.action_names,
+        data.episodes,
+        origin=Origin(cautions=("take care.",)),
     )
     assert make_study(tmp_path / "s.sqlite").tell(careful).warnings[0] == "take care."
 
@@ -262,11 +265,11 @@ def test_rows_with_missing_values_drop_out_if_that_is_said(seen, tmp_path):
         study.tell(frame, missing="drp", **COLUMNS)
     told = study.tell(frame, missing="drop", **COLUMNS)
     assert told.warnings[0].startswith("rows dropped for missing values: 1 of ")
-    assert study.demonstrations(0).num_pairs == len(seen.rows) - 1
+    assert study.demonstrations(0).num_rows == len(seen.rows) - 1
     make_study(tmp_path / "c.sqlite")
     columns = [text for word, column in COLUMNS.items() for text in (f"--{word}", column)]
     arguments = ["tell", str(tmp_path / "c.sqlite"), str(tmp_path / "log.csv"), *columns, "--missing", "drop"]
-    assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(app, ["study", *arguments], catch_exceptions=False).exit_code == 0
     assert Study.open(tmp_path / "c.sqlite").rounds()[0] == told
 
 
@@ -292,8 +295,9 @@ def test_what_cannot_be_told_is_a_sentence_and_leaves_nothing(seen, tmp_path, mo
     monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1000")
     with pytest.raises(InputError, match="this needs all rows in memory"):
         study.tell(seen.parts(tmp_path), **COLUMNS)
+    scanned = Request(tmp_path, "move", {"features": list(NAMES), "episodes": "run"}).sample()
     with pytest.raises(InputError, match=f"keeps every row, found a log of {len(seen.rows)} rows"):
-        study.tell(logged(tmp_path, features=list(NAMES), **COLUMNS))
+        study.tell(scanned)
     assert study.rounds() == []
 
 
@@ -304,7 +308,7 @@ def test_observations_of_our_worlds_are_not_their_features(tmp_path):
     rows = np.random.default_rng(0).normal(size=(40, len(names)))
     with pytest.raises(InputError, match=f"lack the feature '{names[0]}' of the world 'minigolf'"):
         study.tell({"obs": rows, "actions": np.abs(rows[:, :1]), "episodes": np.arange(40) // 4})
-    from policyspace.policies.jax_setup import jax
+    import jax
 
     space = world.policy_space()
     seen = some_episodes(world, space, space.fixed, world.default_configuration(), jax.random.key(0), 4)
@@ -340,7 +344,7 @@ def test_logs_of_categories_are_told_by_their_levels_or_numbers(lake, tmp_path):
     log, states = lake
     world = lake_study(tmp_path / "plain.sqlite").world
     levels = np.column_stack([states == int(name.partition("=")[2]) for name in world.feature_names]).astype(float)
-    plain = Demonstrations(levels, log.actions, world.feature_names, log.action_names, log.episodes)
+    plain = Sample(levels, log.actions, world.feature_names, log.action_names, log.episodes)
     told = lake_study(tmp_path / "told.sqlite").tell(plain)
     assert told.newly_selected == ("observation",)
     expected = told.to_dict()
@@ -364,8 +368,8 @@ def test_a_log_that_leaves_out_the_start_or_nothing_needs_no_guess(lake):
     for left_out in (0, None):
         names = tuple(f"observation={level}" for level in range(16) if level != left_out)
         levels = np.column_stack([states == int(name.partition("=")[2]) for name in names]).astype(float)
-        data = Demonstrations(levels, log.actions, names, log.action_names, log.episodes)
-        batch, notes = batch_of(world, data)
+        data = Sample(levels, log.actions, names, log.action_names, log.episodes)
+        batch, notes = batch_of(world, Request(data))
         assert (batch.names, notes) == (world.feature_names, [])
         assert np.array_equal(batch.features, np.column_stack([states == level for level in range(1, 16)]))
 

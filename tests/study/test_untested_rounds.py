@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import polars
 import pytest
 
-from policyspace import Demonstrations, InputError, Study
-from policyspace.policies.jax_setup import jax
-from policyspace.worlds import make_world
+from policyspace import InputError, Sample, Study, make_world
 from tests.some_episodes import some_episodes
 
 GRID = make_world("gridworld")
@@ -77,7 +76,7 @@ def test_rows_of_no_weight_are_no_choice(tmp_path):
 
 def test_an_agent_that_does_nothing_here_may_do_something_there(tmp_path):
     study = Study.create(
-        tmp_path / "s.sqlite", env="CartPole-v1", parameters={"length": (0.3, 1.0)}, attempts=2, episodes=15
+        tmp_path / "s.sqlite", env="CartPole-v1", parameters={"length": (0.3, 1.0)}, attempts=2, episodes=40
     )
     rng = np.random.default_rng(0)
     assert study.play(lambda seen: 0).warnings == [WARNING.format("0")]
@@ -103,4 +102,4 @@ def test_elsewhere_such_data_are_still_refused(tmp_path):
     study = Study.create(tmp_path / "s.sqlite", "gridworld", design="none")
     study.tell(stubborn())
     with pytest.raises(InputError, match="every row has the action"):
-        Demonstrations(np.arange(4.0)[:, None], np.zeros(4, int), ("x",), ("a", "b"), np.arange(4))
+        Sample(np.arange(4.0)[:, None], np.zeros(4, int), ("x",), ("a", "b"), np.arange(4))

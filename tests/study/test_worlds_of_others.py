@@ -6,14 +6,14 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from policyspace import Study, write
-from policyspace.cli.study import app
-from policyspace.data.demo_log import load
-from policyspace.errors import InputError
+from policyspace import InputError, Sample, Study, write
+from policyspace.cli import app
 
+SEEN = Sample.from_arrays(np.arange(8.0).reshape(-1, 2), ["go", "stay"] * 2, features=["speed", "left"])
 HOSTILE = "trap:World"
 TRAP = "from pathlib import Path\nPath('sprung').touch()\nfrom policyspace.worlds.minigolf import Minigolf as World\n"
 
@@ -23,10 +23,11 @@ def study(tmp_path, monkeypatch):
     """A study whose file names a module that lies in wait in the working folder."""
     monkeypatch.chdir(tmp_path)
     Path("trap.py").write_text(TRAP)
-    write(load(), "seen.csv")
+    write(SEEN, "seen.csv")
     Study.create("s.sqlite", "minigolf").ask()
     with closing(sqlite3.connect("s.sqlite")) as connection, connection:
         connection.execute("UPDATE settings SET value = ? WHERE name = 'world'", (f'"{HOSTILE}"',))
+        connection.executescript("DROP TABLE seals; PRAGMA user_version=1")  # files of version 1 have none
     return tmp_path
 
 
@@ -51,7 +52,7 @@ def sprung():
     ],
 )
 def test_no_command_imports_what_the_file_names(study, command):
-    done = CliRunner().invoke(app, command)
+    done = CliRunner().invoke(app, ["study", *command])
     assert done.exit_code == 0 or isinstance(done.exception, InputError), done.exception
     assert not sprung()
     if command[0] == "tell" or "--rounds" in command:
@@ -63,7 +64,7 @@ def test_no_command_imports_what_the_file_names(study, command):
 def test_python_imports_nothing_either(study):
     opened = Study.open("s.sqlite")
     opened.status(), opened.rounds(), opened.ask()
-    for touched in (lambda: opened.world, lambda: opened.space, lambda: opened.tell(load())):
+    for touched in (lambda: opened.world, lambda: opened.space, lambda: opened.tell(SEEN)):
         with pytest.raises(InputError, match="would run code from outside policyspace"):
             touched()
     with pytest.raises(InputError, match="is about the world 'trap:World', found 'minigolf'"):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace import BoltzmannLinear, Demonstrations, GaussianLinear, InputError, likelihood_of, theory
-from policyspace.planning import plan
+from policyspace import GaussianLinear, InputError, Sample, SoftmaxLinear, likelihood_of, plan, theory
 
 FEATURES = ("a", "b", "c")
 
@@ -15,7 +14,7 @@ def binomial_slack(probability, runs):
 
 
 def boltzmann():
-    return BoltzmannLinear(FEATURES, ("left", "right", "stay"))
+    return SoftmaxLinear(FEATURES, ("left", "right", "stay"))
 
 
 # -- σ, F and its eigenvalues -------------------------------------------------------------------------------------
@@ -80,7 +79,7 @@ def test_the_boltzmann_eigenvalue_bound_holds_in_the_whole_ball():
             theta *= radius / np.linalg.norm(theta)
             assert theory.smallest_eigenvalue(theory.empirical_fisher(space, theta, features)) >= bound
     # Two actions, one feature of length one: p(1 − p) at the border of the ball, exactly.
-    two = BoltzmannLinear(("a",), ("no", "yes"), intercept=False)
+    two = SoftmaxLinear(("a",), ("no", "yes"), intercept=False)
     p = 1 / (1 + np.exp(-2.0))
     assert theory.boltzmann_eigenvalue_bound(two, np.ones((1, 1)), 2.0) <= p * (1 - p)
 
@@ -107,7 +106,7 @@ def concentration_runs(family, n, delta, runs, seed):
     for _ in range(runs):
         actions = space.sample(rng, theta, states)
         names = space.action_names if family == "boltzmann" else space.row_names
-        full = likelihood_of(space, Demonstrations(states, actions, FEATURES, names)).full
+        full = likelihood_of(space, Sample(states, actions, FEATURES, names)).full
         score = np.asarray(space.score(theta, states, actions)).mean(axis=0)
         way = [theta + t * (full.theta - theta) for t in ((0.0, 0.5, 1.0) if family == "boltzmann" else (0.0,))]
         smallest = min(theory.smallest_eigenvalue(theory.empirical_fisher(space, t, states)) for t in way)
@@ -246,7 +245,7 @@ def test_alpha_and_beta_are_below_their_bounds_by_simulation():
     selected = np.zeros(2)
     for _ in range(runs):
         actions = states @ [[np.sqrt(2.0)], [0.0]] + rng.normal(size=(n, 1))
-        likelihood = likelihood_of(space, Demonstrations(states, actions, ("a", "b")))
+        likelihood = likelihood_of(space, Sample(states, actions, ("a", "b")))
         fits = [likelihood.fit(frozenset({1})), likelihood.fit(frozenset({0}))]
         selected += [2 * (likelihood.full.log_likelihood - f.log_likelihood) > n * critical for f in fits]
     arguments = (critical, n, 2, setting.scale, 1.0)
@@ -310,7 +309,7 @@ def test_proven_power_is_below_the_exact_one():
             "smallest eigenvalue must be positive .* not identifiable",
         ),
         (lambda: theory.parameter_bound(10, 2, 1.0, 1.0, 1.5), "significance must lie between 0 and 1"),
-        (lambda: theory.score_bound(0, 2, 1.0, 0.1), "num pairs must be positive"),
+        (lambda: theory.score_bound(0, 2, 1.0, 0.1), "num rows must be positive"),
         (lambda: theory.gaussian_scale(1.0, np.zeros((2, 2))), "positive definite"),
         (lambda: theory.false_negative_bound(0.5, 10, 2, 1.0, 1.0, [0.4]), "every gap must reach the critical value"),
         (lambda: theory.Setting(2, 2, (0.1,), 1.0, 1.0), "do not fit into 2 parameters"),
@@ -388,7 +387,7 @@ def small_boltzmann():
     rng = np.random.default_rng(7)
     features = rng.normal(size=(6, 2))
     probabilities = rng.dirichlet(np.ones(6))
-    return BoltzmannLinear(("a", "b"), ("x", "y", "z")), features, probabilities, rng
+    return SoftmaxLinear(("a", "b"), ("x", "y", "z")), features, probabilities, rng
 
 
 def test_the_population_gap_is_the_mean_divergence_summed_over_all_actions():

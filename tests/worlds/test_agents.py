@@ -2,19 +2,17 @@
 
 import json
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
-from policyspace.errors import InputError
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.network import BoltzmannNetwork
-from policyspace.worlds import best_known, exact_gridworld, make_world
-from policyspace.worlds.agents import learn, plateau, reached, support_of
-from policyspace.worlds.best_known import returns_of
-from policyspace.worlds.saved_agents import load_agent, save_agent
+from policyspace import InputError, SoftmaxNetwork, learn, make_world, worlds
+from policyspace.worlds import agents as best_known
+from policyspace.worlds import load_agent, plateau, returns_of, save_agent, stop_at_return, support_of
 
-expected_return = jax.jit(exact_gridworld.expected_return, static_argnums=(0, 1))
+expected_return = jax.jit(worlds.expected_return, static_argnums=(0, 1))
 WORLD = make_world("gridworld")
 SPACE = WORLD.policy_space()
 SHORT = {"num_steps": 23, "num_episodes": 50}
@@ -53,7 +51,7 @@ def test_uncontrolled_parameters_stay_exactly_fixed():
     space = WORLD.policy_space(fixed={"row_1": 0.25})
     owned = ["row_0", "goal_col_3"]
     agent = learn(WORLD, space, controls=owned, key=0, **SHORT)
-    free = space.free(support_of(space, owned))
+    free = space.free_mask(support_of(space, owned))
     assert agent.controls == ("row_0", "goal_col_3")
     np.testing.assert_array_equal(agent.theta[~free], space.fixed[~free])
     assert (agent.theta[free] != 0).all()
@@ -86,7 +84,7 @@ def test_progress_is_told_and_learning_stops_when_told(agent):
         key=1,
         num_steps=60,
         num_episodes=50,
-        stop=reached(-18.0),
+        stop=stop_at_return(-18.0),
         progress=lambda done, wanted, curve: told.append((done, wanted)),
     )
     assert told == [(done, 60) for done in range(10, len(stopped.learning_curve) + 1, 10)]
@@ -99,7 +97,11 @@ def test_progress_is_told_and_learning_stops_when_told(agent):
 def test_stopping_rules():
     rising, flat = np.linspace(-20, 0, 300), np.concatenate([np.linspace(-20, 0, 150), np.zeros(150)])
     assert not plateau(50)(rising) and plateau(50)(flat) and not plateau(50)(flat[:140])
-    assert reached(-1.0, 5)(rising) and not reached(-1.0, 5)(rising[:200]) and not reached(-99.0, 5)(rising[:4])
+    assert (
+        stop_at_return(-1.0, 5)(rising)
+        and not stop_at_return(-1.0, 5)(rising[:200])
+        and not stop_at_return(-99.0, 5)(rising[:4])
+    )
 
 
 def test_a_warm_start_goes_on(agent):
@@ -110,7 +112,7 @@ def test_a_warm_start_goes_on(agent):
 
 
 def test_a_network_learns_in_the_same_world():
-    space = BoltzmannNetwork(WORLD.feature_names, WORLD.action_names, hidden=(6,))
+    space = SoftmaxNetwork(WORLD.feature_names, WORLD.action_names, hidden=(6,))
     start = np.asarray(space.init(jax.random.key(0), 0.3))
     agent = learn(WORLD, space, key=0, start=start, num_steps=60, num_episodes=100, learning_rate=0.05)
     assert agent.learning_curve[-5:].mean() > agent.learning_curve[:5].mean() + 5
@@ -149,7 +151,7 @@ def test_divergence_is_an_error_not_an_agent():
 def test_a_saved_agent_comes_back_exactly(tmp_path, kind):
     space = {
         "linear": SPACE,
-        "network": BoltzmannNetwork(WORLD.feature_names, WORLD.action_names, hidden=(3,), activation="relu"),
+        "network": SoftmaxNetwork(WORLD.feature_names, WORLD.action_names, hidden=(3,), activation="relu"),
         "grouped": WORLD.policy_space(groups={"place": ["row_0", "col_0"]}, always=["row_1"], fixed={"col_2": 0.1}),
     }[kind]
     controls = ["place", "goal_row_1"] if kind == "grouped" else ["row_0", "goal_row_1"]
@@ -289,7 +291,7 @@ def test_agents_of_the_grid_world_learn_better_than_by_policy_gradients():
         better, worse = (float(expected_return(WORLD, SPACE, agent.theta, omega)) for agent in (well, usual))
         assert better > worse - 0.02
         assert well.learning_curve[-1] == pytest.approx(better, abs=0.05)
-        free = SPACE.free(support_of(SPACE, owned))
+        free = SPACE.free_mask(support_of(SPACE, owned))
         assert (well.theta[~free] == 0).all()
 
 
@@ -316,7 +318,7 @@ def test_the_distance_from_the_best_known_policy_is_that_of_exact_returns():
 
 def test_far_is_a_share_of_what_can_be_learned_beyond_chance():
     def returns(agent, best, unlearned, error=0.01):
-        return best_known.Returns(agent, best, unlearned, 0.1, error)
+        return worlds.Returns(agent, best, unlearned, 0.1, error)
 
     assert returns(-2.0, -2.0, -20.0).learned == 1 and not returns(-2.5, -2.0, -20.0).far
     assert returns(-11.0, -2.0, -20.0).learned == 0.5 and returns(-11.0, -2.0, -20.0).far
@@ -339,7 +341,7 @@ def test_drivers_are_compared_with_those_who_learned_longer(monkeypatch):
     assert asked == [{"num_steps": 600}]
     asked.clear()
     returns_of(learn(WORLD, SPACE, key=1, **SHORT), WORLD, jax.random.key(5))
-    assert asked == [{}] * best_known.NUM_OTHERS
+    assert asked == [{"num_steps": None}] * best_known.NUM_OTHERS
 
 
 def test_a_golfer_with_a_short_putter_has_something_to_learn_from():

@@ -2,13 +2,14 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.car import Car
-from policyspace.worlds.confmdp import rollout
+from policyspace import rollout
+from policyspace.worlds import Car
 
 WORLD = Car()
 SPACE = WORLD.policy_space()

@@ -1,12 +1,13 @@
 """The cart-pole against Gymnasium's, whose physics it shares, and against the law of its noise."""
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.cartpole import CartPole
+from policyspace.worlds import CartPole
 
 WORLD = CartPole()
 DRIFT = jax.jit(WORLD.drift)

@@ -6,12 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyspace.errors import InputError
-from policyspace.worlds.configuration_parameters import (
-    ConfigurationParameter,
-    checked_configuration,
-    parse_configuration,
-)
+from policyspace import InputError
+from policyspace.worlds import ConfigurationParameter, checked_configuration, parse_configuration
 
 PARAMETERS = (
     ConfigurationParameter("row", (5,), -10.0, 10.0, 1.0, "logits"),

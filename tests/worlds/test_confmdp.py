@@ -6,14 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policyspace.errors import InputError
-from policyspace.policies import PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.confmdp import ConfMDP, rollout
-from policyspace.worlds.importance import log_weights
+from policyspace import ConfMDP, InputError, PolicySpace, rollout
+from policyspace.worlds import log_weights
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_world.py"
 

@@ -2,13 +2,15 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.confmdp import rollout
-from policyspace.worlds.continuous_gridworld import ContinuousGridworld, _disc_rule
+from policyspace import rollout
+from policyspace.worlds import ContinuousGridworld
+from policyspace.worlds.continuous_gridworld import _disc_rule
 
 WORLD = ContinuousGridworld()
 NORMALISER = jax.jit(WORLD.normaliser)

@@ -1,14 +1,13 @@
 """The grid world against an oracle in plain Python and against its own exact solution."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.confmdp import ConfMDP, rollout
-from policyspace.worlds.exact_gridworld import expected_return, start_probabilities, visitation
-from policyspace.worlds.gridworld import Gridworld
-from policyspace.worlds.trajectories import Trajectories
+from policyspace import ConfMDP, Trajectories, rollout
+from policyspace.worlds import Gridworld, expected_return, start_probabilities, visitation
 
 WORLD = Gridworld()
 SPACE = WORLD.policy_space()

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from policyspace.errors import InputError
-from policyspace.worlds.gymnasium_adapter import WorldEnv
-from policyspace.worlds.gymnasium_ids import IDS
+from policyspace import InputError
+from policyspace.worlds import IDS, WorldEnv
 
 
 @pytest.mark.parametrize("name", IDS)

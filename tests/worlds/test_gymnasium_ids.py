@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from policyspace.worlds.gymnasium_ids import IDS
+from policyspace.worlds import IDS
 
 SHOW = "print(*sorted(k for k in gymnasium.registry if k.startswith('policyspace/')), 'jax' in sys.modules)"
 

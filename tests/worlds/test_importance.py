@@ -1,9 +1,9 @@
 """How far importance weights can be trusted; the weights themselves are checked on every world in test_contract.py."""
 
+import jax.numpy as jnp
 import pytest
 
-from policyspace.policies.jax_setup import jnp
-from policyspace.worlds.importance import effective_sample_size, renyi2
+from policyspace.worlds import effective_sample_size, renyi2
 
 
 def test_diagnostics_survive_weights_of_zero_and_of_any_size() -> None:

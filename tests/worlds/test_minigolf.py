@@ -2,14 +2,14 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.confmdp import rollout
-from policyspace.worlds.importance import log_weights
-from policyspace.worlds.minigolf import HOLED_ENERGY, Minigolf
+from policyspace import rollout
+from policyspace.worlds import HOLED_ENERGY, Minigolf, log_weights
 
 WORLD = Minigolf()
 SPACE = WORLD.policy_space()

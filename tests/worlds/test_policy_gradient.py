@@ -1,23 +1,28 @@
 """G(PO)MDP: against loops written from the formula, and against the exact gradient of the finite world."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
-from policyspace.policies.groups import Group
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.network import BoltzmannNetwork, GaussianNetwork
-from policyspace.worlds import make_world
-from policyspace.worlds import policy_gradient as module
-from policyspace.worlds.confmdp import rollout
-from policyspace.worlds.exact_gridworld import expected_return
-from policyspace.worlds.gridworld import Gridworld
-from policyspace.worlds.policy_gradient import FEW, Ended, policy_gradient, step_gradient
-from policyspace.worlds.trajectories import Trajectories
+from policyspace import (
+    GaussianLinear,
+    GaussianNetwork,
+    PolicySpace,
+    SoftmaxLinear,
+    SoftmaxNetwork,
+    Trajectories,
+    make_world,
+    rollout,
+    worlds,
+)
+from policyspace.families import Group
+from policyspace.worlds import Gridworld, expected_return, policy_gradient
+from policyspace.worlds.agents import FEW, Ended, step_gradient
 
 FEATURES = ("x", "y")
 gradient_of = jax.jit(policy_gradient, static_argnums=(0, 1, 5))
-cumulative_scores = jax.jit(module.cumulative_scores, static_argnums=0)
+cumulative_scores = jax.jit(worlds.cumulative_scores, static_argnums=0)
 
 
 class Cauchy(PolicySpace):
@@ -34,10 +39,10 @@ class Cauchy(PolicySpace):
 
 
 SPACES = (
-    BoltzmannLinear(FEATURES, ("a", "b", "c")),
+    SoftmaxLinear(FEATURES, ("a", "b", "c")),
     GaussianLinear(FEATURES, ("u", "v"), covariance=[[0.5, 0.1], [0.1, 0.3]]),
     GaussianNetwork(FEATURES, ("u", "v"), hidden=(3,), covariance=0.4),
-    BoltzmannNetwork(FEATURES, ("a", "b"), hidden=(2,)),
+    SoftmaxNetwork(FEATURES, ("a", "b"), hidden=(2,)),
     Cauchy(),
 )
 
@@ -98,7 +103,7 @@ def test_the_gradient_is_its_formula_on_the_episodes_of_a_rollout(name, options,
 def test_any_policy_that_has_a_density_has_a_gradient_in_the_finite_world():
     """A network in the grid world, whose table of actions is then made from its density."""
     world = Gridworld(horizon=6)
-    space, key = BoltzmannNetwork(world.feature_names, world.action_names, (2,)), jax.random.key(1)
+    space, key = SoftmaxNetwork(world.feature_names, world.action_names, (2,)), jax.random.key(1)
     omega = world.default_configuration()
     theta = jax.random.normal(jax.random.key(2), (space.num_parameters,))
     seen = rollout(world, space, theta, omega, key, 20)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from policyspace.errors import InputError
-from policyspace.worlds.trajectories import Trajectories
+from policyspace import InputError, Trajectories
 
 
 def test_trajectories_of_other_shapes_are_told() -> None:

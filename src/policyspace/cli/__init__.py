@@ -3,25 +3,56 @@
 import os
 import sys
 from contextlib import suppress
+from importlib.metadata import entry_points
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
+from policyspace.cli.ask import ask
+from policyspace.cli.clone import clone
 from policyspace.cli.configure import configure
-from policyspace.cli.demo import demo
+from policyspace.cli.console import ReaderGone, Stopped, new_console, say
 from policyspace.cli.identify import identify
-from policyspace.cli.plan import plan
-from policyspace.cli.reproduce import reproduce
-from policyspace.cli.screen import ReaderGone, Stopped, new_console, say
-from policyspace.cli.simulate import simulate
+from policyspace.cli.plan import demo, plan, theory
+from policyspace.cli.recommend import recommend
+from policyspace.cli.reward import reward
 from policyspace.cli.study import app as study
-from policyspace.cli.theory import theory
-from policyspace.cli.watch import watch
-from policyspace.cli.worlds import worlds
+from policyspace.cli.worlds import simulate, watch, worlds
 from policyspace.errors import InputError
 
 INTERRUPTED = 130
 
+PLUGINS = "policyspace.commands"
+"""The group of entry points that name commands of other packages."""
+
+
+class Commands(TyperGroup):
+    """Our commands, and those of other packages: their entry points are looked up for help and unknown names only."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Ours, then those of other packages."""
+        return [*super().list_commands(ctx), *sorted(entry_points(group=PLUGINS).names)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command of ours, or of another package."""
+        return super().get_command(ctx, cmd_name) or _plugin(cmd_name)
+
+
+def _plugin(name: str) -> Any:
+    """The command of this name that another package brings."""
+    found = tuple(entry_points(group=PLUGINS, name=name))
+    if found:
+        alone = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+        alone.command(name)(found[0].load())
+        return typer.main.get_command(alone)
+    if name == "reproduce":
+        raise InputError("`policyspace reproduce` needs policyspace-paper: pip install policyspace-paper.")
+    return None
+
+
 app = typer.Typer(
+    cls=Commands,
     name="policyspace",
     help="What does this agent perceive and control? Answers from logged behaviour, with statistical guarantees.",
     no_args_is_help=True,
@@ -29,6 +60,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(ask)
 app.command()(identify)
 app.command()(watch)
 app.command()(plan)
@@ -36,8 +68,10 @@ app.command()(theory)
 app.command()(worlds)
 app.command()(simulate)
 app.command()(configure)
+app.command()(recommend)
+app.command()(clone)
+app.command()(reward)
 app.add_typer(study)
-app.command()(reproduce)
 app.command()(demo)
 
 

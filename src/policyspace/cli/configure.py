@@ -1,4 +1,4 @@
-"""`policyspace configure`: the loop closed with a simulated agent that learns anew in every configuration."""
+"""Configure command; options of rounds."""
 
 import json
 from collections.abc import Callable
@@ -8,24 +8,174 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyspace.cli.bundled import given, option
-from policyspace.cli.controls import controls_of, owned_in_words
-from policyspace.cli.environments import ActorOptions, EnvironmentOptions
-from policyspace.cli.options import Text
-from policyspace.cli.rounds import DesignOptions, RoundOptions, show_plan, show_round
-from policyspace.cli.running import one_by_one, running, waiting
-from policyspace.cli.saving import Report, check_targets, write_json, write_report
-from policyspace.cli.screen import new_console, say, show_saved
-from policyspace.data.limits import check_seed
-from policyspace.errors import InputError
+from policyspace.cli.console import (
+    Report,
+    check_targets,
+    new_console,
+    one_by_one,
+    running,
+    say,
+    show_saved,
+    waiting,
+    write_json,
+    write_report,
+)
+from policyspace.cli.options import Significance, Text, given, option
+from policyspace.cli.worlds import ActorOptions, EnvironmentOptions, controls_of, owned_in_words
+from policyspace.errors import InputError, number_of
+from policyspace.runtime import check_seed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rich.console import Console
 
-    from policyspace.configuration.round import Round
-    from policyspace.configuration.schedule import Schedule
-    from policyspace.worlds.configurable import Configurable
+    from policyspace.study.records import Round, Schedule, StudySettings, UnitRow
+    from policyspace.worlds.base import Configurable
     from policyspace.worlds.confmdp import ConfMDP
+
+
+# -- What `configure` and `study` share: the options of their rounds, and how a round is shown.
+
+MOST_SUPPORTS = 5
+"""More would not be read; `--json` has them all."""
+
+
+@dataclass(frozen=True)
+class RoundOptions:
+    """How many rounds, of how many episodes, and how they are tested: named as in a schedule."""
+
+    significance: Significance = 0.05
+    rule: str = option("simplified", "One test a unit, or all supports.", "simplified|combinatorial")
+    attempts: int | None = option(
+        None,
+        "How often to configure; for every unit, with the paper's design.",
+        min=0,
+        show_default="3, or as often as the budget pays for",
+    )
+    episodes: int | None = option(
+        None, "Episodes of a round.", "N", min=1, show_default="100, or a share of the budget"
+    )
+    budget: int | None = option(None, "Episodes of all rounds together, shared out.", "N", min=1)
+    paper_rule: bool = option(False, "The paper's union, every round at full δ: no promise for all rounds.")
+    test: str = option(
+        "auto",
+        "combined: p-values of all rounds together. batches: each round alone, at a share of δ. eprocess: after "
+        "every episode; auto takes it for networks.",
+        "auto|combined|batches|eprocess",
+    )
+
+
+@dataclass(frozen=True)
+class DesignOptions:
+    """How configurations are chosen, and from which chance."""
+
+    design: Text = option(
+        None,
+        "How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
+        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
+        "simulated, elsewhere d-optimal.",
+        "d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
+    )
+    seed: int = option(0, "Same seed, same rounds.", "S", min=0)
+
+
+def show_plan(console: "Console", world: Any, space: Any, schedule: "Schedule", initial: "Mapping[str, Any]") -> None:
+    """How the budget of a schedule is shared out, why, and where the first round is."""
+    from policyspace.study.forecast import plan_rounds
+
+    for sentence in plan_rounds(world, space, schedule.budget or 0, schedule.sequential, initial).sentences:
+        say(console, sentence)
+
+
+def level_in_words(schedule: "Schedule", number: int) -> str:
+    """At which level a round, counted from 0, is tested."""
+    level = schedule.level_of(number)
+    if schedule.sequential:
+        return f"followed after every episode until E ≥ {1 / level:.4g}"
+    if schedule.combined and number:
+        return f"tested with the rounds before at δ = {level:.3g}"
+    return f"tested at δ = {level:.3g}"
+
+
+def show_round(
+    console: "Console",
+    world: str,
+    schedule: "Schedule",
+    result: "Round",
+    truth: "Sequence[str] | None",
+    initial: "Mapping[str, Any]",
+) -> None:
+    """Where, for how long, what was found, and what is open; where the truth is known, whether that is right."""
+    from policyspace.study.figures import configuration_in_words
+
+    where = _first_place(world, result, initial) if result.design is None else result.how
+    most = f" of at most {schedule.num_rounds}" if result.number < schedule.num_rounds else ""
+    say(console, "")
+    say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
+    say(console, f"  {configuration_in_words(world, result.configuration)}")
+    units = number_of(_num_tested(schedule, result), "unit")
+    tested = f"{units} {level_in_words(schedule, result.number)}" if result.was_tested else "not tested"
+    say(console, f"  {number_of(result.num_episodes, 'episode')}; {tested}")
+    found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
+    if found:
+        say(console, f"  newly selected: {', '.join(found)}", style="green")
+    else:
+        say(console, "  nothing newly selected", style="dim")
+    if result.undecided:
+        evidence = {row["group"]: _so_far(row) for row in result.tests}
+        say(console, f"  open: {', '.join(name + evidence.get(name, '') for name in result.undecided)}", style="dim")
+    if schedule.rule == "combinatorial" and result.supports:
+        supports = [[name for name in support if name in schedule.units] for support in result.supports]
+        say(console, f"  supports that explain all rounds so far: {_listed(supports)}")
+    for warning in result.warnings:
+        say(console, f"  Warning: {warning}", style="yellow")
+
+
+def _first_place(world: str, result: "Round", initial: "Mapping[str, Any]") -> str:
+    """Where a round was that nothing was designed for: the first at ω₀, others wherever somebody went."""
+    from policyspace.study.figures import is_flat
+    from policyspace.study.records import same_configuration
+
+    if result.number or not same_configuration(result.configuration, initial):
+        return "where the data were collected"
+    return "at the flat configuration" if is_flat(world, initial) else "where it is"
+
+
+def _num_tested(schedule: "Schedule", result: "Round") -> int:
+    """How many units a round has tested; the combinatorial rule and the paper's test those selected before, too."""
+    if schedule.rule == "combinatorial" or schedule.paper_rule:
+        return sum(row["group"] in schedule.units for row in result.tests)
+    return len(result.undecided) + len(result.newly_selected)
+
+
+def _listed(supports: list[list[str]]) -> str:
+    """Supports one after the other, as many as can be read."""
+    shown = "; ".join(", ".join(support) or "nothing" for support in supports[:MOST_SUPPORTS])
+    return shown if len(supports) <= MOST_SUPPORTS else f"{shown}; and {len(supports) - MOST_SUPPORTS} more"
+
+
+def _so_far(row: "UnitRow") -> str:
+    """The evidence for an open unit, where rounds add up and there is some."""
+    if "e_value" in row:
+        return f" (E = {row['e_value']:.2g})"
+    p = row.get("adjusted_p_value", 1.0) if "combined_p_value" in row else 1.0
+    return f" (p = {p:.2g})" if p < 1 else ""
+
+
+def _evidence(result: "Round", truth: "Sequence[str] | None") -> list[str]:
+    """When units were found, in the order in which they were."""
+    rows = [row for row in result.tests if row["group"] in result.newly_selected]
+    rows.sort(key=lambda row: row["decided_at"] or 0)
+    return [f"{_marked(row['group'], truth)} after episode {row['decided_at']}" for row in rows]
+
+
+def _marked(name: str, truth: "Sequence[str] | None") -> str:
+    """The truth beside a verdict."""
+    return name if truth is None else f"{name} {'✓' if name in truth else '✗'}"
+
+
+# -- `policyspace configure`: the loop closed with a simulated agent that learns anew in every configuration.
 
 
 @dataclass(frozen=True)
@@ -74,11 +224,13 @@ def configure(
     Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected. With
     --env the world is a Gymnasium environment, and the agent your own.
     """
-    from policyspace.configuration.loop import ConfiguredRun
-    from policyspace.configuration.plan import schedule_for
-    from policyspace.configuration.round import plain
-    from policyspace.policies.jax_setup import jax
-    from policyspace.study.settings import default_design, design_for, load_world
+    from policyspace import safe_io as whole_file
+    from policyspace.families.jax_backend import jax
+    from policyspace.study.forecast import schedule_for
+    from policyspace.study.loop import ConfiguredRun
+    from policyspace.study.records import StudySettings, plain
+    from policyspace.study.study import default_design, design_for, load_world
+    from policyspace.worlds.agents import support_of
 
     world, seed = beginning.world, designing.seed
     check_seed(seed)
@@ -93,14 +245,19 @@ def configure(
     planned = rounds.budget is not None and rounds.attempts is None and method.joint
     start = _configuration(place, beginning.configuration, planned, keys[1])
     if playable is not None:
-        observe, truth = playable.observe(**actor.actors()), None
+        observe, truth = playable.observe(*actor.actors()), None
     else:
         owned = controls_of(place, simulated.controls or "random", keys[0])
-        truth = _truth(place, space, owned)
+        truth = [name for name in space.named(support_of(space, owned)) if name in place.feature_names]
         observe = _observer(place, space, owned, simulated.learning_steps)
-    settings = {"world": world or place.name, "seed": seed, "design": design, "initial": plain(start)}
-    _check_saving(out, report, beginning.configuration)
-    diary = Diary(place, schedule, settings, truth, console, out)
+    settings: StudySettings = {
+        "world": world or place.name, "seed": seed, "design": design, "initial": plain(start)
+    }  # fmt: skip
+    # Make the folder of the results, and say before the work if they could not be saved there.
+    check_targets(report=report)
+    if out is not None:
+        whole_file.check_targets(targets(whole_file.made_folder(out)), [beginning.configuration])
+    diary = RoundReporter(place, schedule, settings, truth, console, out)
     diary.begin()
     if planned:
         show_plan(diary.console, place, space, schedule, start)
@@ -115,12 +272,12 @@ def configure(
 
 
 @dataclass
-class Diary:
+class RoundReporter:
     """The rounds as they happen: on the screen, and in files that are whole after every round."""
 
     world: "Configurable"
     schedule: "Schedule"
-    settings: dict[str, Any]
+    settings: "StudySettings"
     truth: list[str] | None  # of a simulated agent
     console: "Console"
     folder: Path | None
@@ -153,12 +310,11 @@ class Diary:
         """The answer against the truth, and the pictures."""
         if not self.rounds:
             return
-        from policyspace.report.rounds_film import film_rounds
-        from policyspace.report.rounds_picture import Story, draw_rounds
-        from policyspace.report.style import save
+        from policyspace.report.figures import save
+        from policyspace.study.page import ExampleRun, draw_rounds, film_rounds
 
         last, world = self.rounds[-1], self.world
-        story = Story.of(world, self.rounds, self.schedule.units, self.truth)
+        story = ExampleRun.of(world, self.rounds, self.schedule.units, self.truth)
         say(self.console, "")
         say(self.console, f"After {last.total_episodes} episodes: {story.verdict}.", style="bold")
         missed = [name for name in self.truth or () if name in last.undecided]
@@ -189,16 +345,9 @@ def _check_one_world(
         raise InputError("--controls and --learning-steps are of simulated agents, found --env: leave them out.")
 
 
-def _truth(world: "ConfMDP", space: Any, owned: tuple[str, ...]) -> list[str]:
-    """The features that an agent controls."""
-    from policyspace.worlds.agents import support_of
-
-    return [name for name in space.named(support_of(space, owned)) if name in world.feature_names]
-
-
 def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> Any:
     """ω₀: what is given; else flat where the rounds are planned and the world can be; else random, or as it is."""
-    from policyspace.worlds.configuration_parameters import parse_configuration
+    from policyspace.worlds.base import parse_configuration
     from policyspace.worlds.confmdp import ConfMDP
 
     ours = isinstance(world, ConfMDP)
@@ -210,15 +359,6 @@ def _configuration(world: Any, given: str | None, planned: bool, key: Any) -> An
     return world.check_configuration({} if given is None else parse_configuration(given))
 
 
-def _check_saving(out: Path | None, report: Path | None, configuration: str | None) -> None:
-    """Make the folder of the results, and say before the work if they could not be saved there."""
-    from policyspace.data import whole_file
-
-    check_targets(report=report)
-    if out is not None:
-        whole_file.check_targets(targets(whole_file.made_folder(out)), [configuration])
-
-
 def targets(folder: Path) -> list[Path]:
     """The rounds as data, as pictures and as a film."""
     return [folder / f"rounds.{suffix}" for suffix in ("json", "png", "svg", "gif")]
@@ -228,7 +368,7 @@ def _observer(
     world: "ConfMDP", space: Any, controls: tuple[str, ...], steps: int | None
 ) -> Callable[[Any, Any, int], Any]:
     """How the agent is observed: it learns from scratch at ω, and is observed there."""
-    from policyspace.policies.jax_setup import jax
+    from policyspace.families.jax_backend import jax
     from policyspace.worlds.agents import learn
 
     def observe(key: Any, omega: Any, num_episodes: int) -> Any:

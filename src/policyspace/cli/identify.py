@@ -1,26 +1,37 @@
-"""`policyspace identify`: from a file to the answer."""
+"""Identify, --follow, --by."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from policyspace.cli import screen
-from policyspace.cli.bundled import given, option
-from policyspace.cli.options import Names, Significance, Source, Text
-from policyspace.cli.running import running, waiting
-from policyspace.cli.saving import JsonOut, Report, check_targets, deliver, write_report
-from policyspace.cli.typed_values import split
-from policyspace.data.limits import check_seed
+from policyspace.cli import console as screen
+from policyspace.cli.console import (
+    JsonOut,
+    Report,
+    check_targets,
+    deliver,
+    new_console,
+    running,
+    say,
+    waiting,
+    write_report,
+)
+from policyspace.cli.options import Names, SampleOptions, Significance, Text, given, option, pairs, split
+from policyspace.display import json_text
 from policyspace.errors import InputError
-from policyspace.shown import json_text
 
 if TYPE_CHECKING:
     from policyspace.answer import Identification
-    from policyspace.inference.coefficients import Coefficients
+    from policyspace.data.request import Request
+    from policyspace.inference.base import TestOptions
+    from policyspace.inference.coefficients import CoefficientTable
+
+
+# -- `policyspace identify`: from a file to the answer.
 
 
 @dataclass(frozen=True)
-class TestOptions:
+class TestingOptions:
     """How it is tested, named as the arguments of `identify`."""
 
     rule: str = option("simplified", "One test a group, or all supports.", "simplified|combinatorial")
@@ -34,11 +45,20 @@ class TestOptions:
     test: str = option(
         "auto",
         "What decides; by default Wilks' theorem, or the assumption-lean test where the data contradict the policy.",
-        "auto|wilks|firth|lean|robust|bootstrap|universal|eprocess|mixture",
+        "auto|wilks|firth|lean|randomised|robust|bootstrap|universal|eprocess|mixture",
+    )
+    assigned: Names = option(
+        None,
+        "How the experimenter drew a feature: tested exactly. Repeat it for others.",
+        "COL=uniform|permuted[:COL]|P,P…",
     )
     seed: int = option(0, "Of whatever is drawn: splits, simulations.", "N")
-    dependence: str = option(
-        "auto", "Of the test lean: what is taken as independent; by default what the data show.", "auto|rows|episodes"
+    clusters: str = option(
+        "auto",
+        "Of the test lean: what is taken as independent; by default what the data show.",
+        "auto|rows|episodes",
+        "--clusters",
+        "--dependence",
     )
     firth: bool = option(False, "Firth's penalised test, finite under separation.")
 
@@ -73,31 +93,44 @@ class WantedOptions:
 
 
 @running
-def identify(source: Source, testing: TestOptions, following: FollowOptions, wanted: WantedOptions) -> None:
+def identify(source: SampleOptions, testing: TestingOptions, following: FollowOptions, wanted: WantedOptions) -> None:
     """Say which features the agent uses, or which parameters it controls, from a file of states and actions.
 
     A file written by policyspace knows the roles of its columns and needs no options.
     """
-    check_seed(testing.seed)
-    check_targets([wanted.plot, wanted.calibration], wanted.json, source.inputs, report=wanted.report)
-    _check_follow(following, given(testing, "significance", "seed") + given(wanted))
-    if following.follow:
-        from policyspace.cli.follow import show_stream
+    from policyspace.inference.base import TestOptions
 
-        show_stream(source, testing.significance, following.budget, following.wait, split(following.labels))
+    said = asdict(testing)
+    assigned = pairs(
+        "--assigned", "must be such as 'cue=uniform', 'cue=permuted:session' or 'cue=0.3,0.7'", said.pop("assigned")
+    )
+    options = TestOptions.of(**said)
+    check_targets([wanted.plot, wanted.calibration], wanted.json, source.inputs, report=wanted.report)
+    # What following a file takes, and what only a whole file does: nothing that was asked for is left out silently.
+    others = given(testing, "significance", "seed") + given(wanted)
+    if following.follow and others:
+        raise InputError(f"--follow has a test of its own and prints as it goes, found {others[0]} too: leave one out.")
+    if not following.follow:
+        for name in given(following):
+            raise InputError(f"{name} belongs to --follow, found it alone: add --follow, or leave it out.")
+    for name, value in {"--wait": following.wait, "--budget": following.budget}.items():
+        if value is not None and not value > 0:
+            raise InputError(f"{name} must be more than 0, found {value}.")
+    if following.follow:
+        show_stream(source, options.significance, following.budget, following.wait, split(following.labels))
         return
     if wanted.by is not None:
         for other in given(wanted, "by", "json", "plot"):
             raise InputError(f"{other} is of one answer, found --by too: leave one out.")
-        from policyspace.cli.by_subject import show_by
 
-        show_by(source, wanted.by, asdict(testing), wanted.json, wanted.plot)
+        request = source.request().with_columns(assigned=assigned or None)
+        show_by(request, wanted.by, options, wanted.json, wanted.plot)
         return
-    from policyspace.identification import identify as answer
+    from policyspace.identification import bind, identify_in
 
-    settings: dict[str, Any] = source.said | asdict(testing)
     with waiting("testing"):
-        result = answer(source.file, backend=wanted.dask, **settings)
+        request = source.request(backend=wanted.dask).with_columns(assigned=assigned or None)
+        result = identify_in(*bind(request), options)
     _show_and_save(result, wanted)
 
 
@@ -107,13 +140,12 @@ def _show_and_save(result: "Identification", wanted: WantedOptions) -> None:
     if wanted.coefficients is not None or wanted.calibration is not None:
         table = result.coefficients(wanted.coefficients or "wald")  # type: ignore[arg-type]
     if wanted.plot is not None:
-        from policyspace.report.evidence_picture import plot_evidence
+        from policyspace.report.figures import plot_evidence
 
         plot_evidence(result, wanted.plot)
     write_report(result, wanted.report)
     if wanted.calibration is not None and table is not None:
-        from policyspace.report.calibration_picture import draw_calibration
-        from policyspace.report.style import save
+        from policyspace.report.figures import draw_calibration, save
 
         save(draw_calibration(table), wanted.calibration)
     shown = table if wanted.coefficients is not None else None
@@ -128,22 +160,62 @@ def _show_and_save(result: "Identification", wanted: WantedOptions) -> None:
     )
 
 
-def _check_follow(following: FollowOptions, others: list[str]) -> None:
-    """What following a file takes, and what only a whole file does: nothing that was asked for is left out silently."""
-    if following.follow and others:
-        raise InputError(f"--follow has a test of its own and prints as it goes, found {others[0]} too: leave one out.")
-    if not following.follow:
-        for name in given(following):
-            raise InputError(f"{name} belongs to --follow, found it alone: add --follow, or leave it out.")
-    for name, value in {"--wait": following.wait, "--budget": following.budget}.items():
-        if value is not None and not value > 0:
-            raise InputError(f"{name} must be more than 0, found {value}.")
-
-
-def show(result: "Identification", weights: "Coefficients | None" = None) -> None:
+def show(result: "Identification", weights: "CoefficientTable | None" = None) -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
-    colours = {"controlled": "green", "undecided": "yellow", "no evidence": "dim"}
-    styles = [colours[test.verdict] for test in result.tests]
-    screen.show(result, result.columns()[1:5], styles)
+    colours = {"used": "green", "controlled": "green", "undecided": "yellow", "no evidence": "dim"}
+    styles = [colours[one.verdict] for one in result.groups]
+    screen.show(result, result.table().columns[1:5], styles)
     if weights is not None:
         screen.show_parts("", weights.table(), weights.notes(), weights.table().columns[1:])
+
+
+# -- `policyspace identify --follow`: a line after every episode.
+
+
+def show_stream(
+    source: SampleOptions, significance: float, budget: int | None, wait: float | None, labels: list[str]
+) -> None:
+    """Print where each group stands until all is found, the budget is spent, or the file ends."""
+    from policyspace.data.request import Request
+    from policyspace.identification import bind
+    from policyspace.inference.follow import follow
+
+    standing, console, errors = None, new_console(), new_console(stderr=True)
+    stream = follow(
+        source.file,
+        lambda path: source.request(path).sample(),
+        lambda data: bind(Request(data, policy=source.spec))[0],
+        significance,
+        budget,
+        wait,
+        labels=labels,
+        notice=lambda sentence: say(errors, f"Note: {sentence}", style="yellow"),
+    )
+    for standing in stream:
+        say(console, str(standing))
+    if standing is None:
+        say(console, "No episode is complete yet.")
+        return
+    found = ", ".join(standing.controlled) or "no group yet"
+    why = "every group is found" if standing.decided else "the budget is spent" if budget else "the file has ended"
+    say(console, "")
+    say(
+        console,
+        f"Controlled: {found} ({why} after {standing.num_episodes} episodes; chance of any false 'controlled' "
+        f"≤ {significance:g}, whatever the looking).",
+    )
+
+
+# -- `policyspace identify --by COL`: each subject alone, and all together.
+
+
+def show_by(request: "Request", by: str, options: "TestOptions", json: str | None, plot: Path | None) -> None:
+    """The table on the screen, the picture and the JSON where asked for."""
+    from policyspace.identification import identify_each
+
+    found = identify_each(request, by, options)
+    if plot is not None:
+        from policyspace.report.figures import draw_subjects, save
+
+        save(draw_subjects(found), plot)
+    deliver(found.to_json, json, lambda: screen.show(found, ("rows",)), plot)

@@ -1,19 +1,204 @@
-"""What commands share: the options that say what a file holds, and how they become data and a policy space."""
+"""Options that become a Request."""
 
-from dataclasses import dataclass
-from functools import cached_property
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from functools import cached_property, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from policyspace.cli import typed_values as values
-from policyspace.cli.bundled import option
-from policyspace.errors import InputError
+from policyspace.errors import InputError, reason_of
 
 if TYPE_CHECKING:
-    from policyspace.policies.choice_linear import ChoiceLinear
-    from policyspace.policies.spec import PolicySpec
+    from policyspace.data.request import Request
+    from policyspace.families.choice import ChoiceLinear
+    from policyspace.families.registry import PolicySpec
+
+
+# -- Options as the fields of a dataclass: one argument of a function, and as many of the command line.
+
+
+def option(default: Any, text: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """A field that is an option, called as the field unless it has other names; `metavar` is what its value looks like."""
+    return field(default=default, metadata={"names": names, "help": text, "metavar": metavar, **more})
+
+
+def given(options: Any, *but: str) -> list[str]:
+    """The options that are not as they are by default, as they are typed, some left aside."""
+    said = [f.name for f in fields(options) if f.name not in but and getattr(options, f.name) != f.default]
+    return [_typed(name) for name in said]
+
+
+def bundled(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer reads it: an argument that is a dataclass stands for an option for each of its fields."""
+    hints = get_type_hints(command, include_extras=True)
+    bundles = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in bundles:
+            kinds = get_type_hints(bundles[name], include_extras=True)
+            parameters += [_parameter(f, kinds[f.name]) for f in fields(bundles[name])]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        for name, kind in bundles.items():
+            given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+        command(**given)
+
+    return with_parameters(called, parameters)
+
+
+def with_parameters(command: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
+    """The command, of which Typer reads these parameters."""
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _parameter(field: Field, kind: Any) -> Parameter:
+    """A field as Typer reads it; one without the words of an option says them in its type."""
+    if field.metadata:
+        more = dict(field.metadata)
+        names = more.pop("names") or [_typed(field.name)]
+        kind = Annotated[kind, typer.Option(*names, **more)]
+    default = Parameter.empty if field.default is MISSING else field.default
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _typed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+# -- What the text of an option stands for: names, columns of attributes and offsets, hidden layers, groups, a covariance.
+
+
+def split(given: list[str] | None) -> list[str]:
+    """Names from options that may be repeated; a name that holds a comma stands in double quotes."""
+    try:
+        fields = [name.strip() for row in csv.reader(given or [], skipinitialspace=True) for name in row]
+    except csv.Error as error:
+        raise InputError(f"names of columns must be separated by commas, found otherwise ({error}).") from error
+    return [name for name in fields if name]
+
+
+def attributes(given: list[str], long: bool) -> Any:
+    """Columns by attribute from NAME=COLUMNS, or of a file with one row an alternative the names of columns."""
+    if long:
+        for name, sign, _ in (text.partition("=") for text in given):
+            if sign:
+                raise InputError(f"with --choice-id attributes are columns, found '{name}=…': name the columns alone.")
+        return given or None
+    named = pairs("--attributes", "must be such as 'cost=cost_*,time=time_*'", given)
+    return {name: columns_of(columns, long) for name, columns in named.items()}
+
+
+def offsets_of(given: list[str]) -> Any:
+    """One column, or columns by action from ACTION=COL."""
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    return pairs("--offset", "must be one column, or such as 'left=col1,right=col2'", given, last=True) or None
+
+
+def pairs(option: str, form: str, given: Sequence[str] | None, last: bool = False) -> dict[str, str]:
+    """Values by name from NAME=VALUE, parted at the first sign or at the last; `form` says how they are written."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, sign, value = (part.strip() for part in (text.rpartition("=") if last else text.partition("=")))
+        if not (name and sign and value):
+            raise InputError(f"{option} {form}, found '{text}': correct it.")
+        if name in found:
+            raise InputError(f"{option} names '{name}' twice: give it once.")
+        found[name] = value
+    return found
+
+
+def columns_of(text: str, long: bool) -> Any:
+    """A pattern, or columns separated by bars; of a file with one row an alternative one column."""
+    return text.strip() if long or "|" not in text else [part.strip() for part in text.split("|")]
+
+
+def widths(text: str) -> tuple[int, ...]:
+    """The hidden layers of a network: whole numbers with commas, or nothing for none."""
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InputError(f"--hidden must be whole numbers with commas, such as 8 or 16,8, found '{text}'.") from error
+
+
+def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
+    """(groups, always, fixed) from a word or from a TOML file with a table [groups], a list always, a table [fixed]."""
+    if text in ("feature", "parameter", "input", "hidden", "output"):
+        return text, (), None
+    if not text.lower().endswith(".toml"):
+        raise InputError(
+            f"--groups must be 'feature', 'parameter', for a network 'hidden' or 'output', or a TOML file, found '{text}'."
+        )
+    from policyspace.data.files import located
+    from policyspace.safe_io import read_toml
+
+    with located(text):
+        table = read_toml(text)
+    unknown = set(table) - {"groups", "always", "fixed"}
+    groups, always, fixed = table.get("groups", "feature"), table.get("always", []), table.get("fixed", {})
+    if unknown:
+        raise InputError(f"{text}: unknown entry '{min(unknown)}': a groups file has [groups], always and [fixed].")
+    if not isinstance(groups, dict | str) or not _names(always):
+        raise InputError(
+            f'{text}: expected a table [groups] with lines such as position = ["x", "y"], and a list always.'
+        )
+    if isinstance(groups, dict) and not all(_names(inside) for inside in groups.values()):
+        raise InputError(f"{text}: every group in [groups] must be a list of feature names.")
+    numbers = isinstance(fixed, dict) and all(type(v) in (int, float) for v in fixed.values())
+    if not numbers:
+        raise InputError(f"{text}: [fixed] must give a number for each name.")
+    return groups, tuple(always), fixed
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def covariance(text: str | None) -> Any:
+    """A number, several numbers, a matrix from a file, or the word 'estimate'."""
+    if text is None or text == "estimate":
+        return text
+    try:
+        numbers = [float(part) for part in text.split(",")]
+        return numbers[0] if len(numbers) == 1 else numbers
+    except ValueError:
+        return _matrix(text)
+
+
+def _matrix(text: str) -> Any:
+    import numpy as np
+
+    from policyspace.safe_io import parse_json, read_npy, settings_text
+
+    path = Path(text)
+    try:
+        if not path.is_file():
+            raise InputError(
+                f"--covariance must be a number, numbers, 'estimate' or a file with a matrix, found '{text}', which is none."
+            )
+        if path.suffix == ".npy":
+            return read_npy(path)
+        content = settings_text(path)
+        if path.suffix == ".json":
+            return np.asarray(parse_json(content))
+        rows = [line.replace(",", " ").split() for line in content.splitlines()]
+        return np.array([[float(entry) for entry in row] for row in rows if row])
+    except (OSError, ValueError, OverflowError) as error:
+        if str(error).startswith("--covariance"):
+            raise
+        raise InputError(f"{path}: is not a matrix of numbers ({reason_of(error)}): give CSV, NPY or JSON.") from error
+
+
+# -- What commands share: the options that say what a file holds, and how they become data and a policy space.
 
 Names = list[str] | None
 Text = str | None
@@ -58,12 +243,12 @@ class LogOptions:
     @property
     def action_columns(self) -> Any:
         """One name as it is, several as a list."""
-        names = values.split(self.actions)
+        names = split(self.actions)
         return names if len(names) > 1 else names[0] if names else None
 
 
 @dataclass(frozen=True)
-class Source(LogOptions):
+class SampleOptions(LogOptions):
     """The options that say what a file holds and what the policy is, as they were typed."""
 
     subjects: Text = option(
@@ -76,6 +261,9 @@ class Source(LogOptions):
         "'choice ~ cost + time*income'",
     )
     lags: int | None = option(None, "Add the agent's own last N actions of an episode as features.", "N")
+    lags_of_inputs: int | None = option(
+        None, "Test every feature together with its last N values in the episode: for an agent that remembers.", "N"
+    )
     weights_are: Text = option(
         None,
         "What weights are: counts of equal pairs (default), or how much of a population a row stands for.",
@@ -90,7 +278,7 @@ class Source(LogOptions):
     policy: Text = option(
         None,
         "By default inferred from the type of the action; 'any' is no model at all.",
-        "gaussian|boltzmann|network|choice|any",
+        "gaussian|boltzmann|poisson|negative-binomial|ordered|network|choice|any",
     )
     hidden: Text = option(
         None, "Widths of a network's hidden layers, with commas. By default what the file records, else 8.", "N[,N…]"
@@ -102,6 +290,7 @@ class Source(LogOptions):
     )
     groups: Groups = "feature"
     always: Always = None
+    levels: Names = option(None, "With --policy ordered: the actions from the lowest to the highest.", "LABEL[,LABEL…]")
     no_intercept: bool = option(False, "Do not add a constant feature.")
     reference: Text = option(None, "The action that the others are compared with.", "LABEL")
     attributes: Names = option(
@@ -119,22 +308,23 @@ class Source(LogOptions):
     @cached_property
     def spec(self) -> "PolicySpec":
         """What the options say about the policy."""
-        from policyspace.policies.spec import POLICIES, PolicySpec
+        from policyspace.families.registry import POLICIES, PolicySpec
 
         if self.policy is not None and self.policy not in POLICIES:
             raise InputError(f"--policy must be one of {', '.join(POLICIES)}, found '{self.policy}': choose one.")
-        groups, always, fixed = values.read_groups(self.groups)
-        choice = self._choice(None if groups == "feature" else groups, (*values.split(self.always), *always), fixed)
+        groups, always, fixed = read_groups(self.groups)
+        choice = self._choice(None if groups == "feature" else groups, (*split(self.always), *always), fixed)
         if choice is not None:
             return PolicySpec(choice)
         return PolicySpec(
             self.policy,  # type: ignore[arg-type]  # any text, which is checked there
-            hidden=None if self.hidden is None else values.widths(self.hidden),
-            covariance=values.covariance(self.covariance),
+            hidden=None if self.hidden is None else widths(self.hidden),
+            covariance=covariance(self.covariance),
             groups=None if groups == "feature" else groups,
-            always=(*values.split(self.always), *always),
+            always=(*split(self.always), *always),
             fixed=fixed or None,
             intercept=False if self.no_intercept else None,
+            levels=split(self.levels) or None,
         )
 
     def _choice(self, groups: Any, always: tuple[str, ...], fixed: Any) -> "ChoiceLinear | None":
@@ -156,8 +346,8 @@ class Source(LogOptions):
                 raise InputError(
                     f"alternatives with attributes have the policy 'choice', found {option}: leave it out."
                 )
-        from policyspace.data.alternatives import LongTable
-        from policyspace.policies.choice_linear import ChoiceLinear
+        from policyspace.data.columns import LongFormat
+        from policyspace.families.choice import ChoiceLinear
 
         if self.choice_id is not None and self.chosen is None:
             raise InputError("--choice-id needs --chosen, the column that says which alternative was chosen: add it.")
@@ -165,17 +355,17 @@ class Source(LogOptions):
             raise InputError(
                 "--chosen and --alternative need --choice-id, the column that numbers the choices: add it."
             )
-        long = None if self.choice_id is None else LongTable(self.choice_id, self.chosen or "", self.alternative)
+        long = None if self.choice_id is None else LongFormat(self.choice_id, self.chosen or "", self.alternative)
         return ChoiceLinear(
-            attributes=values.attributes(values.split(self.attributes), long is not None),
-            available=None if self.available is None else values.columns_of(self.available, long is not None),
-            specific=values.split(self.specific) or None,
+            attributes=attributes(split(self.attributes), long is not None),
+            available=None if self.available is None else columns_of(self.available, long is not None),
+            specific=split(self.specific) or None,
             groups=groups,
             always=always,
             fixed=fixed or 0.0,
             intercept=False if self.no_intercept else None,
             long=long,
-            offset=values.split(self.offset) or None,
+            offset=split(self.offset) or None,
         )
 
     @property
@@ -183,18 +373,26 @@ class Source(LogOptions):
         """What is read, as far as it is files."""
         return self.file, self.groups, self.covariance
 
-    @property
-    def said(self) -> dict[str, Any]:
-        """What the options say about the columns and the policy, in the words of `identify`."""
-        if self.features is not None and not values.split(self.features):
+    def request(self, data: Any = None, backend: Any = None) -> "Request":
+        """What the options say about the file, or about other data of its kind, and about the policy."""
+        from policyspace.data.request import ColumnOptions, Request
+
+        if self.features is not None and not split(self.features):
             raise InputError("--features must name at least one column, found none: leave it out to take all columns.")
         # The offset of alternatives is said by their policy.
-        offset = None if self.spec.choices is not None else values.offset(values.split(self.offset))
-        as_typed = ("episodes", "weights", "reference", "subjects", "missing", "formula", "lags", "weights_are")
-        return {word: getattr(self, word) for word in as_typed} | {
-            "actions": self.action_columns,
-            "features": values.split(self.features) or None,
-            "categorical": values.split(self.categorical) or None,
+        offset = None if self.spec.choices is not None else offsets_of(split(self.offset))
+        columns: ColumnOptions = {
+            "features": split(self.features) or None,
+            "episodes": self.episodes,
+            "weights": self.weights,
+            "subjects": self.subjects,
+            "categorical": split(self.categorical) or None,
+            "missing": self.missing,  # type: ignore[typeddict-item]  # any text, which is checked there
+            "reference": self.reference,
+            "formula": self.formula,
+            "lags": self.lags,
+            "lags_of_inputs": self.lags_of_inputs,
+            "weights_are": self.weights_are,  # type: ignore[typeddict-item]
             "offset": offset,
-            "policy": self.spec,
         }
+        return Request.of(self.file if data is None else data, self.action_columns, self.spec, backend, **columns)

@@ -1,29 +1,106 @@
-"""`policyspace study`: ask for the next configuration, tell what was seen there, see what is decided."""
+"""Study commands."""
 
 import json as json_text
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyspace.cli.bundled import option
-from policyspace.cli.environments import ActorOptions, Env, EnvironmentOptions
-from policyspace.cli.options import Always, Groups, LogOptions, Names, Text
-from policyspace.cli.rounds import DesignOptions, RoundOptions, show_plan, show_round
-from policyspace.cli.running import running, waiting
-from policyspace.cli.saving import JsonOut, Report, check_targets, deliver, write_json, write_report
-from policyspace.cli.screen import new_console, say, show_saved
-from policyspace.cli.study_words import nothing_left, show_request, show_status
-from policyspace.cli.typed_values import read_groups, split
-from policyspace.errors import InputError
-from policyspace.printable import number_of
+from policyspace.cli.configure import DesignOptions, RoundOptions, level_in_words, show_plan, show_round
+from policyspace.cli.console import (
+    JsonOut,
+    Report,
+    check_targets,
+    deliver,
+    new_console,
+    running,
+    say,
+    show_saved,
+    waiting,
+    write_json,
+    write_report,
+)
+from policyspace.cli.options import Always, Groups, LogOptions, Names, Text, option, read_groups, split
+from policyspace.cli.worlds import ActorOptions, Env, EnvironmentOptions
+from policyspace.errors import InputError, number_of
 
 if TYPE_CHECKING:
-    from policyspace.configuration.round import Round
-    from policyspace.study import Study
+    from collections.abc import Mapping
+
+    from policyspace.safe_io import JSON
+    from policyspace.study.records import Round, RoundPlan, Schedule, Status
+    from policyspace.study.store import Setting
+    from policyspace.study.study import Study
+
+
+# -- What a study asks for, and where it stands, in words.
+
+
+def nothing_left(status: "Status") -> str:
+    """Why the study is at its end."""
+    return f"Nothing is left to ask: {status.finished}."
+
+
+def show_request(world: str, schedule: "Schedule", request: "RoundPlan") -> None:
+    """Where to observe the agent next, why, and what that would settle."""
+    from policyspace.study.figures import configuration_in_words
+
+    console = new_console()
+    say(
+        console,
+        f"Round {request.number + 1} of at most {schedule.num_rounds}: {number_of(request.num_episodes, 'episode')} "
+        f"({level_in_words(schedule, request.number)})",
+        style="bold",
+    )
+    say(console, f"Configuration: {configuration_in_words(world, request.configuration)}.")
+    for name, value in request.configuration.items():
+        say(console, f"  {name} = {value}", style="dim")
+    say(console, f"Why: {request.why}")
+    say(console, f"What it would settle: {_settles(request)}")
+    for warning in request.warnings:
+        say(console, f"Warning: {warning}", style="yellow")
+
+
+def _settles(request: "RoundPlan") -> str:
+    """What the forecasts say, most promising first."""
+    if not request.forecasts:
+        known = "nothing is known yet" if request.design is None else "nothing can be forecast of networks and e-values"
+        count = len(request.asked_for)
+        return f"{known}; {number_of(count, 'unit')} {'is' if count == 1 else 'are'} tested."
+    shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
+    said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
+    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+    rest = len(request.forecasts) - len(shown)
+    sizes = [f.detectable_effect for f in request.forecasts if f not in shown and f.detectable_effect < 10]
+    known = f"if the agent keeps its weights, the chance to show {said}{more}" if shown else ""
+    some = "" if len(sizes) == rest else f" for {len(sizes)} of them"
+    reach = f", but{some} weights of size {max(sizes):.2g} would show" if sizes else ""
+    unknown = f"of {number_of(rest, 'unit')} nothing has been seen so far{reach}" if rest else ""
+    return "; ".join(part for part in (known, unknown) if part) + "."
+
+
+def _share(power: float) -> str:
+    return "> 99%" if power > 0.99 else f"{power:.0%}"
+
+
+def show_status(status: "Status") -> None:
+    """What is decided, round by round, and what is open."""
+    console, settings = new_console(), status.settings
+    say(console, status.sentence, style="bold")
+    for result, moment in zip(status.rounds, status.reported_at, strict=True):
+        show_round(console, settings["world_name"], status.schedule, result, status.truth, settings["initial"])
+        say(console, f"  reported {moment}", style="dim")
+    say(console, status.schedule.promise(settings["design"]), style="dim")
+    if status.finished is not None:
+        say(console, nothing_left(status))
+    elif status.request is not None:
+        say(console, f"Asked and not yet reported: round {status.request.number + 1}.")
+
+
+# -- `policyspace study`: ask for the next configuration, tell what was seen there, see what is decided.
 
 app = typer.Typer(
     name="study",
@@ -87,7 +164,7 @@ def plan(
     rounds: RoundOptions, environment: EnvironmentOptions, agenda: AgendaOptions, designing: DesignOptions
 ) -> None:
     """Say how many rounds a budget pays for, how large they are, where the first one is, and why: as `create` would."""
-    from policyspace.configuration.plan import in_words, sizes_of
+    from policyspace.study.forecast import in_words, sizes_of
 
     if rounds.budget is None:
         raise InputError("a plan shares out a budget, found none: name it with --budget.")
@@ -120,7 +197,7 @@ def ask(
 
     The answer stays the same until the next tell. An environment made by your own function is named again with --env.
     """
-    from policyspace.study import Study
+    from policyspace.study.study import Study
 
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
@@ -143,13 +220,24 @@ def ask(
 
 @app.command()
 @running
-def play(study: StudyFile, actor: ActorOptions, env: Env = None) -> None:
+def play(
+    study: StudyFile,
+    actor: ActorOptions,
+    env: Env = None,
+    randomise: Annotated[
+        bool,
+        typer.Option(
+            "--randomise",
+            help="Draw what the agent reads at random now and then, and test the round by the draws: exactly.",
+        ),
+    ] = False,
+) -> None:
     """Let an agent act in the environment as it was asked for, and tell the study: one round."""
-    from policyspace.study import Study
+    from policyspace.study.study import Study
 
     opened = Study.open(study, env=env)
     with waiting("playing"):
-        result = opened.play(**actor.actors())
+        result = opened.play(*actor.actors(), randomise)
     _show_told(study, opened, result)
 
 
@@ -169,8 +257,8 @@ def tell(
     world: OwnWorld = None,
 ) -> None:
     """Test what was observed, and keep it in the study: all of it, or nothing at all."""
-    from policyspace.study import Study
-    from policyspace.worlds.configuration_parameters import parse_configuration
+    from policyspace.study.study import Study
+    from policyspace.worlds.base import parse_configuration
 
     opened = Study.open(study, world)
     with waiting("testing"):
@@ -205,23 +293,22 @@ def status(
     world: OwnWorld = None,
 ) -> None:
     """Say what is decided, what is open, and how it came about."""
-    from policyspace.study import Study
+    from policyspace.study.study import Study
 
     film = rounds is not None and rounds.suffix.lower() == ".gif"
     check_targets([plot, None if film else rounds], json, [study], rounds if film else None, report)
     opened = Study.open(study, world)
     now = opened.status()
     if plot is not None:
-        from policyspace.report.evidence_rounds import draw_evidence_over_rounds
-        from policyspace.report.style import save
+        from policyspace.report.figures import save
+        from policyspace.study.figures import draw_evidence_over_rounds
 
         save(draw_evidence_over_rounds(now), plot)
     if rounds is not None:
-        from policyspace.report.rounds_film import film_rounds
-        from policyspace.report.rounds_picture import Story, draw_rounds
-        from policyspace.report.style import save
+        from policyspace.report.figures import save
+        from policyspace.study.page import ExampleRun, draw_rounds, film_rounds
 
-        story = Story.of(opened.world, now.rounds, now.schedule.units, now.truth)
+        story = ExampleRun.of(opened.world, now.rounds, now.schedule.units, now.truth)
         with waiting("drawing"):
             if film:
                 film_rounds(story, rounds)
@@ -231,14 +318,39 @@ def status(
     deliver(lambda: _json(now.to_dict()), json, lambda: show_status(now), plot, rounds, report)
 
 
+@app.command()
+@running
+def verify(study: StudyFile) -> None:
+    """Check that all that is kept is what was written: a changed byte is an error, which names the round."""
+    from policyspace.study.store import SQLiteStore
+
+    store = SQLiteStore.open(study)
+    count = len(store.rounds())
+    for number in range(count):
+        store.data(number)
+    console, seal = new_console(), store.verify()
+    if seal is None:
+        say(
+            console,
+            f"The data of {number_of(count, 'round')} are as they were reported; the file is older than seals of all else.",
+        )
+        return
+    say(
+        console,
+        f"The settings, what was asked, and {number_of(count, 'round')} with their data are as they were written.",
+    )
+    say(console, f"Last seal: {seal}", style="dim")
+
+
 def _created(
     path: Path, rounds: RoundOptions, environment: EnvironmentOptions, agenda: AgendaOptions, designing: DesignOptions
 ) -> "Study":
     """A new study as the options say."""
-    from policyspace.study import Study
-    from policyspace.worlds.configuration_parameters import parse_configuration
+    from policyspace.study.study import Study
+    from policyspace.worlds.base import parse_configuration
 
-    _check_one_world(agenda.world, environment)
+    if (agenda.world is None) == (environment.env is None):
+        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
     groups, more, fixed = read_groups(agenda.groups)
     if fixed:
         raise InputError(f"{agenda.groups}: a study tests weights against zero, found [fixed]: leave it out.")
@@ -252,11 +364,6 @@ def _created(
         **asdict(designing),
         **asdict(rounds),
     )
-
-
-def _check_one_world(world: str | None, environment: EnvironmentOptions) -> None:
-    if (world is None) == (environment.env is None):
-        raise InputError("a study is about one world: name it with --world, or an environment with --env.")
 
 
 def _show_told(study: Path, opened: "Study", result: "Round | None") -> None:
@@ -274,10 +381,10 @@ def _next(study: Path, opened: "Study") -> str:
     return f"Next: policyspace study ask {shlex.quote(str(study))}{named}"
 
 
-def _json(content: dict[str, Any]) -> str:
+def _json(content: "Mapping[str, JSON]") -> str:
     return json_text.dumps(content, indent=1, ensure_ascii=False)
 
 
-def _toml(configuration: dict[str, Any]) -> str:
+def _toml(configuration: "Mapping[str, Setting]") -> str:
     """ω as TOML: names of parameters may hold anything, numbers and lists are written alike in JSON."""
     return "\n".join(f"{json_text.dumps(name)} = {json_text.dumps(value)}" for name, value in configuration.items())

@@ -1,16 +1,21 @@
-"""Named features out of a table: numbers as they are, categories one-hot."""
+"""A table and which column plays which role."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from policyspace.data.missing import TEXTS
-from policyspace.errors import InputError, check_unique, nearest
+from policyspace.data.origin import Origin
+from policyspace.data.validation import TEXTS, Missing, as_names, complete
+from policyspace.errors import InputError, check_unique, nearest, repeated
 
 if TYPE_CHECKING:
     import polars
+
+
+# -- Named features out of a table: numbers as they are, categories one-hot.
 
 CONFIGURATION = "configuration."
 """How columns begin that say where a row was collected."""
@@ -21,7 +26,7 @@ MAX_LEVELS = 50
 
 @final
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """A table whose columns are checked as they are taken out; rows are counted from 1, without the header."""
 
     frame: "polars.DataFrame"
@@ -110,7 +115,7 @@ class Table:
         if series.null_count():
             row = int(series.is_null().arg_max() or 0) + 1
             raise InputError(f"column '{name}' must be complete, found a missing value in row {row}: drop or fill it.")
-        if series.dtype == polars.Int128:  # which NumPy does not have
+        if series.dtype in (polars.Int128, polars.UInt128):  # which NumPy does not have
             series = series.cast(polars.String) if text_is_label else series.cast(polars.Float64)
         if text_is_label:
             if series.dtype.is_nested() or series.dtype in (polars.Object, polars.Duration):
@@ -146,7 +151,7 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
     assert isinstance(made, polars.DataFrame)
     made.columns = names  # an empty name is a name, which polars replaces
     numbers = [name for name, yes in zip(names, categorical, strict=True) if yes and made[name].dtype.is_numeric()]
-    return Table(made).with_categories(numbers).frame
+    return DataTable(made).with_categories(numbers).frame
 
 
 def _without_texts_for_nothing(frame: Any) -> Any:
@@ -167,8 +172,11 @@ def _as_categories(series: "polars.Series") -> "polars.Series":
         raise InputError(
             f"categories must be numbers or text, found the type {series.dtype} in column '{series.name}'."
         )
-    if series.dtype.is_float() and (series.is_null() | (series.is_finite() & (series == series.round()))).all():
-        series = series.cast(polars.Int64)
+    if series.dtype.is_float():
+        whole = (
+            series.is_finite() & (series == series.round()) & (series.abs() < 2.0**63)
+        )  # beyond, as they are written
+        series = series.cast(polars.Int64) if (series.is_null() | whole).all() else series
     return series.cast(polars.String).str.strip_chars().cast(polars.Categorical)
 
 
@@ -219,7 +227,9 @@ def _levels(series: "polars.Series") -> list[str]:
     """The sorted levels of a categorical column."""
     import polars
 
-    levels = sorted((str(level) for level in series.unique().to_list()), key=_order_of(series))
+    # Categories that are whole numbers stand in the order of the numbers, others in that of the alphabet.
+    whole = series.cast(polars.String).cast(polars.Int64, strict=False).null_count() == 0
+    levels = sorted((str(level) for level in series.unique().to_list()), key=int if whole else str)
     if len(levels) == 1 and len(series):
         raise InputError(f"column '{series.name}' is constant, '{levels[0]}' in every row: drop it.")
     if len(levels) > MAX_LEVELS or len(levels) == len(series):
@@ -231,9 +241,302 @@ def _levels(series: "polars.Series") -> list[str]:
     return levels
 
 
-def _order_of(series: "polars.Series") -> Callable[[str], Any]:
-    """Categories that are whole numbers stand in the order of the numbers, others in that of the alphabet."""
+# -- Choices among alternatives that have attributes: which columns hold them, one row a choice or one an alternative.
+
+AttributeColumns = str | Sequence[str] | Mapping[str, str]
+"""The columns of an attribute: a pattern such as cost_*, a list in the order of the alternatives, or a table by them."""
+
+Attributes = Mapping[str, AttributeColumns]
+"""The columns of every attribute."""
+
+
+@final
+@dataclass(frozen=True)
+class LongFormat:
+    """The columns of a table with one row an alternative.
+
+    Parameters
+    ----------
+    choice_id : str
+        Says which rows are the alternatives of one choice.
+    chosen : str
+        1 or true in the row of the alternative that was taken.
+    alternative : str, optional
+        The names of the alternatives; without it they have none, only a place in their choice.
+
+    Examples
+    --------
+    >>> import polars
+    >>> import policyspace
+    >>> rows = {"trip": [0, 0, 1, 1], "mode": ["bus", "car"] * 2, "taken": [1, 0, 0, 1], "cost": [2, 9, 4, 3]}
+    >>> trips = policyspace.ChoiceLinear(long=policyspace.LongFormat("trip", "taken", "mode"))
+    >>> policyspace.read(polars.DataFrame(rows), choices=trips.choices).action_names
+    ('bus', 'car')
+    """
+
+    choice_id: str
+    chosen: str
+    alternative: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that are named."""
+        return [name for name in (self.choice_id, self.chosen, self.alternative) if name is not None]
+
+
+@final
+@dataclass(frozen=True)
+class AlternativeColumns:
+    """What is said about alternatives: their attributes, whether each is available, and whether the table is a long one.
+
+    In a long table attributes are names of columns, by default of all that differ within a choice, and `available` is one.
+    """
+
+    attributes: Attributes | Sequence[str] | None = None
+    available: AttributeColumns | None = None
+    long: LongFormat | None = None
+
+    def __post_init__(self) -> None:
+        if self.long is None and not isinstance(self.attributes, Mapping):
+            raise InputError(
+                "attributes must say which columns hold them, as in {'cost': 'cost_*'} or --attributes 'cost=cost_*', found "
+                f"{self.attributes!r}: say it so, or name the choice_id of a table with one row an alternative."
+            )
+        if self.long is not None and isinstance(self.attributes, Mapping):
+            raise InputError(
+                "the attributes of a table with one row an alternative are columns, as in ['cost', 'time'], found a table "
+                "of patterns: name the columns."
+            )
+        if self.long is not None and not isinstance(self.available, str | None):
+            raise InputError("the availability in a table with one row an alternative is one column: name it.")
+
+    @property
+    def flags(self) -> list[str]:
+        """The column of a long table that says what is available, where there is one."""
+        return [self.available] if isinstance(self.available, str) else []
+
+
+def columns_of(said: AttributeColumns, names: Sequence[str], labels: Sequence[str], what: str) -> dict[str, str]:
+    """The column of each alternative; only a table by alternative may leave some out."""
+    if isinstance(said, str):
+        return _matching(said, names, labels, what)
+    if isinstance(said, Mapping):
+        found = {str(label): column for label, column in said.items()}
+        for label in found:
+            if label not in labels:
+                raise InputError(
+                    f"{what} has a column for '{label}', which is no alternative: {nearest(label, labels)}"
+                )
+    else:
+        if len(said) != len(labels):
+            raise InputError(
+                f"{what} must have one column an alternative ({', '.join(labels)}), found {len(said)}: name as many, in "
+                "this order."
+            )
+        found = dict(zip(labels, said, strict=True))
+    for column in found.values():
+        if column not in names:
+            raise InputError(f"{what} names the column '{column}', which does not exist: {nearest(column, names)}")
+    return found
+
+
+def _matching(pattern: str, names: Sequence[str], labels: Sequence[str], what: str) -> dict[str, str]:
+    """The columns of a pattern whose star stands for the alternative."""
+    if pattern.count("*") != 1:
+        raise InputError(
+            f"{what} must be a pattern with one star for the alternative, such as cost_*, or a list of columns, found "
+            f"'{pattern}'."
+        )
+    found = {label: pattern.replace("*", label) for label in labels}
+    matching = [name for name in names if fnmatchcase(name, pattern.replace("[", "[[]"))]
+    missing = [label for label, column in found.items() if column not in names]
+    if missing:
+        raise InputError(
+            f"{what} must have a column for every alternative, found none for '{missing[0]}' ('{found[missing[0]]}'); the "
+            f"pattern matches {', '.join(map(repr, matching)) or 'nothing'}: rename columns, or list them in the order "
+            f"{', '.join(labels)}."
+        )
+    for name in matching:
+        if name not in found.values():
+            raise InputError(
+                f"{what} must have columns of the alternatives ({', '.join(labels)}) alone, found '{name}', which belongs "
+                "to none that is ever chosen: rename it, or list the columns."
+            )
+    return found
+
+
+# -- Columns that are no sensors: rewards, ends of episodes, counters and row numbers; and columns that look like episodes.
+
+PATTERNS = (
+    "reward", "rewards", "done", "dones", "terminated", "truncated", "terminal", "terminals", "timeout", "timeouts",
+    "next_*", "timestep", "timesteps", "step", "steps", "episode*", "timestamp", "timestamps", "info*", "seed",
+    "", "unnamed:*", "__index_level_*",
+)  # fmt: skip
+"""Names, whatever their case, of what a recorder writes beside the state; the last three are those of nameless columns."""
+
+CLOCKS = ("t", "time")
+"""Names that may be a sensor: bookkeeping only where they grow from every row to the next."""
+
+FEWEST_ROWS = 10
+"""In fewer rows, 0, 1, 2, … may well be a sensor."""
+
+LONG_RUN = 5
+"""Rows that a value of an episode-like column lasts, on average."""
+
+
+def is_bookkeeping(series: "polars.Series") -> bool:
+    """Is this column about the recording, by its name or because it numbers the rows?"""
+    name = series.name.strip().lower()
+    if any(fnmatchcase(name, pattern) for pattern in PATTERNS):
+        return True
+    if name in CLOCKS and _orders(series) and len(series) > 1 and bool((series[1:] > series[:-1]).all()):
+        return True
+    # Is it 0, 1, 2, … or 1, 2, 3, …?
+    whole = series.dtype.is_integer() and not series.null_count()
+    return whole and len(series) >= FEWEST_ROWS and series[0] in (0, 1) and bool((series.diff()[1:] == 1).all())
+
+
+def looks_like_episodes(series: "polars.Series") -> bool:
+    """Does it hold each of its values through one long run, or count runs up, perhaps beginning again at the first?"""
+    if not _orders(series) or len(series) < 3 * LONG_RUN:
+        return False
+    runs = series.rle().struct.field("value")
+    if len(runs) * LONG_RUN > len(series) or series.n_unique() < 3:
+        return False
+    if len(runs) == series.n_unique():
+        return True
+    steps = runs.diff().drop_nulls() if runs.dtype.is_integer() else None
+    return steps is not None and bool(((steps == 1) | (runs[1:] == runs[0])).all())
+
+
+def _orders(series: "polars.Series") -> bool:
+    """Is it complete, and of a type with an order that tells more than two values apart?"""
     import polars
 
-    numbers = series.cast(polars.String).cast(polars.Int64, strict=False)
-    return str if numbers.null_count() else int
+    return not (series.null_count() or series.dtype.is_nested() or series.dtype in (polars.Boolean, polars.Object))
+
+
+# -- Which columns of a table are what: what a caller says of them, and what follows for the others.
+
+
+@final
+@dataclass(frozen=True)
+class ColumnRoles:
+    """What is said about the columns of a table; without features, all that play no other role and are no bookkeeping."""
+
+    actions: str | Sequence[str] | None = None
+    features: str | Sequence[str] | None = None
+    episodes: str | None = None
+    weights: str | None = None
+    subjects: str | None = None
+    categorical: str | Sequence[str] | None = None
+    missing: Missing = "error"
+    recorded: Sequence[str] = ()
+    choices: AlternativeColumns | None = None
+
+    def __post_init__(self) -> None:
+        for word in ("episodes", "weights", "subjects"):
+            if not isinstance(getattr(self, word), str | None):
+                found = type(getattr(self, word)).__name__
+                raise InputError(f"of a table or a file, {word}= names a column, found a value of type {found}.")
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that are neither action nor feature."""
+        return [name for name in (self.episodes, self.weights, self.subjects) if name is not None]
+
+    @property
+    def named(self) -> set[str]:
+        """All columns that have a role of their own."""
+        return {*listed(self.actions), *listed(self.features), *self.others}
+
+
+@final
+@dataclass(frozen=True)
+class ColumnSelection:
+    """A table without missing values in the columns that are used, its features, and what a reader must be told."""
+
+    table: DataTable
+    features: list[str]
+    excluded: list[str]
+    notes: list[str]
+
+    def noted(self, origin: Origin) -> Origin:
+        """The origin of the table with the columns that were excluded and the notes of this reading."""
+        excluded, notes = tuple(self.excluded), tuple(self.notes)
+        return replace(origin, excluded_columns=excluded or origin.excluded_columns, notes=notes or origin.notes)
+
+
+def choose(table: DataTable, columns: ColumnRoles, texts: bool = True) -> ColumnSelection:
+    """The columns to use; without `texts`, no text counts as a missing value."""
+    if not table.frame.height:
+        raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
+    actions, categorical = listed(columns.actions), list(dict.fromkeys(listed(columns.categorical)))
+    if not actions:
+        raise InputError("the action needs at least one column, found none.")
+    taken = [*actions, *columns.others, *columns.recorded]
+    table.only([*taken, *categorical])
+    features, excluded = chosen_features(table, columns.features, taken)
+    used = [*actions, *columns.others, *features]
+    if (twice := repeated(used)) is not None:
+        raise InputError(f"every column has one role, found '{twice}' in two: name it once.")
+    for name in categorical:
+        if name not in used:
+            raise InputError(f"only a column that is used can be categorical, found '{name}': add it to the features.")
+    notes = [] if columns.episodes is not None else episode_notes(table, [*features, *excluded])
+    frame, dropped = complete(table.frame, used, columns.missing, texts)
+    return ColumnSelection(
+        DataTable(frame).with_categories(categorical), features, excluded, [*([dropped] if dropped else []), *notes]
+    )
+
+
+def chosen_features(
+    table: DataTable, features: str | Sequence[str] | None, taken: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """The feature columns, and those excluded because they look like bookkeeping."""
+    if features is not None:
+        wanted = _matched(table, listed(features), taken)
+        excluded: list[str] = []
+    else:
+        rest = [name for name in table.frame.columns if name not in taken]
+        no_sensors = {name for name in rest if is_bookkeeping(table.frame[name])}
+        excluded = [name for name in rest if name in no_sensors]
+        wanted = [name for name in rest if name not in no_sensors]
+    if not wanted:
+        found = f"only bookkeeping ({', '.join(map(repr, excluded))})" if excluded else "none"
+        raise InputError(f"at least one column must be a feature, found {found} besides the action: name the features.")
+    return wanted, excluded
+
+
+def episode_notes(table: DataTable, names: Sequence[str]) -> list[str]:
+    """A sentence for each of these columns that may be the one of the episodes."""
+    found = [name for name in names if name and looks_like_episodes(table.frame[name])]
+    return [f"column '{name}' looks like episodes: declare it with --episodes {name}." for name in found]
+
+
+def listed(names: str | Sequence[str] | None) -> list[str]:
+    """One name or several as a list."""
+    return [] if names is None else list(as_names(names, "the columns"))
+
+
+def _matched(table: DataTable, wanted: list[str], taken: Sequence[str]) -> list[str]:
+    """The columns that names and patterns such as obs_* stand for; a pattern adds those that have no role yet."""
+    columns = dict.fromkeys(table.frame.columns)
+    found: list[str] = []
+    for name in wanted:
+        if name in columns or not any(mark in name for mark in "*?["):
+            if name not in columns:
+                table.only([name])
+            found.append(name)
+            continue
+        matching = [column for column in columns if fnmatchcase(column, name)]
+        if not matching:
+            near = nearest(name.strip("*?[]"), columns)
+            raise InputError(f"no column matches the pattern '{name}': {near}")
+        if set(matching) <= set(taken):
+            raise InputError(
+                f"the pattern '{name}' matches only '{matching[0]}' and its like, which have another role: name them."
+            )
+        known = {*found, *taken, *wanted}
+        found += [column for column in matching if column not in known]
+    return found

@@ -1,1 +1,18 @@
-"""Environments that others wrote: agents are watched in them, and they are configured as our own worlds are."""
+"""Agents and environments that others wrote: watched, checked, and made configurable."""
+
+from policyspace.runtime import lazy_names, require_configure
+
+require_configure()
+
+_HOMES = {
+    "gymnasium_world": (
+        "EnvironmentSpec",
+        "GymnasiumWorld",
+        "as_actor",
+        "play",
+    ),
+    "saved_agents": ("agent_from_file",),
+    "watching": ("watch",),
+}
+
+__all__, __getattr__ = lazy_names(__name__, _HOMES)

@@ -1,33 +1,251 @@
-"""Any Gymnasium environment as a world that can be configured: no densities, only episodes."""
+"""Any Gymnasium environment as a world."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self, final
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import flatten
+from gymnasium import Wrapper
+from gymnasium.spaces import Box, Discrete, flatten
+from gymnasium.wrappers import TimeLimit
 
-from policyspace.environments.actions import names_and_bounds
-from policyspace.environments.arguments import checked_bounds, checked_names, checked_ways
-from policyspace.environments.checked_environment import CORRECT, CheckedEnvironment, close, place
-from policyspace.environments.episode_player import Act, acting, play
-from policyspace.environments.makers import Environment, Make, RegisteredEnvironment, environment
-from policyspace.environments.observations import feature_names, kept_numbers, levels_of, own_names
-from policyspace.environments.own_code import Blamed
-from policyspace.environments.player import Player
-from policyspace.environments.probing import Probe, Reached
-from policyspace.environments.reaching import followers, is_number, made
+from policyspace.environments.checks import (
+    CORRECT,
+    Blamed,
+    CheckedEnvironment,
+    close,
+    feature_names,
+    kept_numbers,
+    levels_of,
+    own_names,
+    place,
+)
+from policyspace.environments.setters import (
+    Environment,
+    Make,
+    Probe,
+    Reached,
+    RegisteredEnvironment,
+    environment,
+    followers,
+    is_number,
+    made,
+)
+from policyspace.environments.watching import Player
 from policyspace.errors import InputError
-from policyspace.policies import BoltzmannLinear, GaussianLinear, PolicySpace
-from policyspace.worlds.configurable import Array, Configurable, Configuration, Key, generator
-from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.trajectories import Trajectories
+from policyspace.families.base import PolicySpace
+from policyspace.families.gaussian import GaussianLinear
+from policyspace.families.softmax import SoftmaxLinear
+from policyspace.safe_io import JSON, built
+from policyspace.worlds.base import (
+    Array,
+    Configurable,
+    Configuration,
+    ConfigurationParameter,
+    Key,
+    Trajectories,
+    generator,
+)
+
+# -- What an agent does in an environment: one of several actions, or numbers; as its space wants it, and as it is logged.
+
+UNBOUNDED = 1e300
+"""In place of infinity, which JSON does not have."""
+
+
+def names_and_bounds(space: Any) -> tuple[tuple[str, ...], tuple[float, float] | None]:
+    """Discrete actions by their numbers, or the components of a continuous one and the widest of their bounds."""
+    if isinstance(space, Discrete):
+        return tuple(str(int(space.start) + i) for i in range(int(space.n))), None
+    if isinstance(space, Box) and len(space.shape) == 1:
+        size = space.shape[0]
+        names = ("action",) if size == 1 else tuple(f"action[{i}]" for i in range(size))
+        return names, (max(float(space.low.min()), -UNBOUNDED), min(float(space.high.max()), UNBOUNDED))
+    raise InputError(
+        f"actions must be Discrete, or a Box of one row, found {space}: wrap the environment in a function."
+    )
+
+
+def to_environment_action(space: Any, action: Any, at: str) -> tuple[Any, Any]:
+    """An action as the environment takes it, and as it is logged: a code from 0, or numbers that are never codes.
+
+    What an agent returns may be of another type or shape, so long as it says the same.
+    """
+    found = _numbers(action)
+    if found is None or found.size != math.prod(space.shape) or not np.isfinite(found).all():
+        raise _refused(space, action, at)
+    if isinstance(space, Discrete):
+        code = found.item() - int(space.start)
+        if code not in range(int(space.n)):
+            raise _refused(space, action, at)
+        return int(code + space.start), int(code)
+    found = found.reshape(space.shape)
+    if space.dtype.kind in "iu" and (found != np.rint(found)).any():
+        raise _refused(space, action, at)
+    if found.dtype.kind != "f" or space.dtype.kind in "iu":
+        found = found.astype(space.dtype)
+    return found, found.astype(found.dtype if found.dtype.kind == "f" else np.float64)  # a copy
+
+
+def _numbers(action: Any) -> np.ndarray | None:
+    """An array of numbers, if it is one."""
+    try:
+        found = np.asarray(action)
+    except Exception:  # whatever an agent's own type does
+        return None
+    return found if found.dtype.kind in "iufb" else None
+
+
+def _refused(space: Any, action: Any, at: str) -> InputError:
+    if isinstance(space, Discrete):
+        wanted = f"one of the actions {int(space.start)} to {int(space.start + space.n) - 1}"
+    else:
+        whole, size = "whole " if space.dtype.kind in "iu" else "", math.prod(space.shape)
+        wanted = f"{size} finite {whole}number{'s' if size > 1 else ''}"
+    return InputError(f"the agent must choose {wanted}, found {action!r:.60} {at}: correct the agent.")
+
+
+# -- What a user says of an environment, checked: parameters with bounds, names, and ways to reach it.
+
+
+def checked_bounds(parameters: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+    """The bounds of every parameter."""
+    if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+        raise InputError(
+            f"parameters are names with bounds, {{'gravity': (5, 15)}}, found {parameters!r:.60}: write them so."
+        )
+    if not parameters:
+        raise InputError("a world to configure needs a parameter, found none: name one with its bounds, gravity=5:15.")
+    return {name: _bounds(name, given) for name, given in parameters.items()}
+
+
+def checked_names(names: Sequence[str] | None) -> list[str] | None:
+    """Names of the numbers and categories of an observation, if there are some."""
+    if names is None:
+        return None
+    listed: list[Any] = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [None]
+    if not all(isinstance(name, str) for name in listed):
+        raise InputError(f"names are texts, ['east', 'north'], found {names!r:.60}: write them so.")
+    return listed
+
+
+def checked_ways(by: Mapping[str, str] | None) -> Mapping[str, str]:
+    """How parameters reach an environment, as far as that is said."""
+    if not isinstance(by, Mapping | None):
+        raise InputError(f"by= is a way for each name, {{'gravity': 'attribute'}}, found {by!r:.60}: write it so.")
+    return by or {}
+
+
+def _bounds(name: str, given: Sequence[float]) -> tuple[float, float]:
+    """The first two of two or three numbers; the third is the default."""
+    listed = list(given) if isinstance(given, Sequence | np.ndarray) else []
+    if len(listed) not in (2, 3) or not all(map(is_number, listed)) or not listed[0] < listed[1]:
+        raise InputError(f"the parameter '{name}' needs bounds low < high, found {given!r:.40}: write (5, 15) or 5:15.")
+    return float(listed[0]), float(listed[1])
+
+
+# -- Episodes of an agent in a Gymnasium environment, played one after the other and kept as trajectories.
+
+Act = Callable[[Any, bool], Any]
+"""An agent while it acts: an action of the environment's own kind for an observation, and whether an episode starts."""
+
+LONGEST = 1000
+"""Steps after which an episode is cut off if it is simulated, or if its environment sets no limit."""
+
+
+def as_actor(agent: Any, seed: int, configuration: Mapping[str, Any] | None = None) -> Act:
+    """What an agent does: a function of the observation, or anything with a `predict` like stable-baselines3's models.
+
+    A model draws its actions by its own chances, which begin at the seed where it can set them.
+    """
+    player = Player(agent)
+    failed = f"the agent {player.name} failed {place(configuration or {})}"
+    to_do = "correct it, or let one act that is made for this environment"
+
+    def act(observation: Any, starts: bool) -> Any:
+        with Blamed(failed, to_do):
+            return player.act(observation, np.array([starts]))
+
+    with Blamed(failed, to_do):
+        player.seed(seed)
+    return act
+
+
+def play(
+    env: Any,
+    act: Act,
+    num_episodes: int,
+    seed: int,
+    configuration: Mapping[str, Any] | None = None,
+    most_steps: int | None = None,
+    to_do: str = CORRECT,
+) -> Trajectories:
+    """Episodes at one configuration; the first one is seeded.
+
+    With `most_steps`, as in simulations, no episode begins once there are so many, and none is longer than `LONGEST`.
+    Observations are flattened to numbers before the agent has them; discrete actions become codes from 0. `to_do` is
+    what is said of an environment that fails.
+    """
+    stage = CheckedEnvironment(env, configuration or {}, to_do)
+    own = own_limit(env)
+    longest = LONGEST if own is None or most_steps is not None else own
+    rows: list[list[np.ndarray]] = []
+    actions: list[list[Any]] = []
+    rewards: list[list[float]] = []
+    cut = 0
+    while len(rows) < num_episodes and (most_steps is None or sum(map(len, rows)) < most_steps):
+        now = stage.reset(seed if not rows else None)
+        rows.append([])
+        actions.append([])
+        rewards.append([])
+        while not (now.terminated or now.truncated) and len(rows[-1]) < longest:
+            rows[-1].append(now.numbers)
+            action, logged = to_environment_action(env.action_space, act(now.observation, len(rows[-1]) == 1), stage.at)
+            now = stage.step(action)
+            actions[-1].append(logged)
+            rewards[-1].append(now.reward)
+        cut += not (now.terminated or now.truncated)
+    mask = np.arange(max(map(len, rows)))[None, :] < np.array([len(row) for row in rows])[:, None]
+    known = {name: np.asarray(value, dtype=np.float64) for name, value in (configuration or {}).items()}
+    seen, done, worth = (_padded(values, mask) for values in (rows, actions, rewards))
+    return Trajectories((), seen, done, worth, mask, known, _cut_off(cut, num_episodes) if own is None else ())
+
+
+def own_limit(env: Any) -> int | None:
+    """The steps after which an environment itself ends an episode, if it says so."""
+    limits = [getattr(env.spec, "max_episode_steps", None)]
+    while isinstance(env, Wrapper):
+        if isinstance(env, TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return max((limit for limit in limits if limit is not None and limit > 0), default=None)
+
+
+def _cut_off(count: int, num_episodes: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    return (
+        f"{count} of {num_episodes} episodes were cut off after {LONGEST} steps, for the environment sets no limit: give it "
+        "one (gymnasium.wrappers.TimeLimit).",
+    )
+
+
+def _padded(episodes: list[Any], mask: np.ndarray) -> np.ndarray:
+    """Lists of different lengths as one array, zero behind an episode's end."""
+    values = np.array([value for episode in episodes for value in episode])
+    padded = np.zeros((*mask.shape, *values.shape[1:]), dtype=values.dtype)
+    padded[mask] = values
+    return padded
+
+
+# -- Any Gymnasium environment as a world that can be configured: no densities, only episodes.
 
 
 @final
 @dataclass(frozen=True)
-class Facts:
+class EnvironmentSpec:
     """What is known of an environment without running it, as a file can hold it."""
 
     name: str
@@ -38,31 +256,42 @@ class Facts:
     action_bounds: tuple[float, float] | None
     own_names: tuple[str, ...] = ()  # of what an observation is made of, as its tools call it; not in older files
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """As JSON can hold it."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+    def from_dict(cls, given: Mapping[str, JSON]) -> Self:
         """What `to_dict` gave."""
-        entries = tuple(ConfigurationParameter(**{**p, "shape": tuple(p["shape"])}) for p in given["parameters"])
-        names = {word: tuple(given.get(word, ())) for word in ("feature_names", "action_names", "own_names")}
-        limits = None if given["action_bounds"] is None else tuple(given["action_bounds"])
-        return cls(**{**given, **names, "parameters": entries, "action_bounds": limits})
+        made: Self = built(given, cls)
+        return made
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class GymnasiumWorld(Configurable):
-    """An environment, the parameters that can be set in it, and how each of them reaches it.
+    """An environment, the parameters that can be set in it, and how each of them reaches it; `of` makes it.
 
     Features are the numbers of an observation and, of its categories, all levels but the one that it starts in: these are
     one unit, as in `identify`. Its policy space is linear, and only a guess: no agent here is known to be
-    of it, so every batch is tested without a policy model. `make` may be missing in a world that comes from a file: all
-    but playing works without.
+    of it, so every batch is tested without a policy model.
+
+    Parameters
+    ----------
+    facts : EnvironmentSpec
+        All that is known of the environment.
+    make : callable, optional
+        Makes it; missing in a world that comes from a file, where all but playing works without.
+
+    Examples
+    --------
+    >>> import policyspace
+    >>> world = policyspace.GymnasiumWorld.of("Pendulum-v1", {"g": (5, 15)})
+    >>> [parameter.name for parameter in world.parameters], len(world.feature_names)
+    (['g'], 3)
     """
 
-    facts: Facts
+    facts: EnvironmentSpec
     make: Make | None = None
 
     @classmethod
@@ -93,12 +322,12 @@ class GymnasiumWorld(Configurable):
         space = example.env.observation_space
         own = own_names(space)
         features = feature_names(space, example.reset(0).numbers, own if listed is None else listed)
-        facts = Facts(name, entries, ways, features, *names_and_bounds(example.env.action_space), tuple(own))
+        facts = EnvironmentSpec(name, entries, ways, features, *names_and_bounds(example.env.action_space), tuple(own))
         close(example.env)
         return cls(facts, make)
 
     @classmethod
-    def from_facts(cls, facts: Facts, env: Environment | None = None) -> Self:
+    def from_facts(cls, facts: EnvironmentSpec, env: Environment | None = None) -> Self:
         """A world from a file. No code that a file names is imported: a user's own function must be given again."""
         if env is None:
             known = ":" not in facts.name and facts.name in gymnasium.registry
@@ -140,7 +369,7 @@ class GymnasiumWorld(Configurable):
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """The linear space that fits the actions, as a guess."""
-        kind: Any = BoltzmannLinear if self.action_bounds is None else GaussianLinear
+        kind: Any = SoftmaxLinear if self.action_bounds is None else GaussianLinear
         space: PolicySpace = kind(self.feature_names, self.action_names, **{"blocks": self.blocks} | options)
         return space.as_guess()
 
@@ -178,9 +407,15 @@ class GymnasiumWorld(Configurable):
             close(env)
 
     def observe(
-        self, agent: Any = None, learn: Callable[[Any], Any] | None = None
+        self,
+        agent: Any = None,
+        learn: Callable[[Any], Any] | None = None,
+        wrap: Callable[[Any], Any] | None = None,
     ) -> Callable[[Key, Configuration, int], Trajectories]:
-        """How an agent is observed: the same one everywhere, or one that `learn(env) → agent` trains at every ω."""
+        """How an agent is observed: the same one everywhere, or one that `learn(env) → agent` trains at every ω.
+
+        With `wrap` it then acts in what that makes of the environment.
+        """
         if (agent is None) == (learn is None):
             raise InputError("say who acts: an agent, or a function learn(env) that returns one; one of the two.")
         if learn is not None and not callable(learn):
@@ -191,8 +426,10 @@ class GymnasiumWorld(Configurable):
             env = self.environment(configuration)
             try:
                 kept = kept_numbers(env.observation_space, self.feature_names)
-                act = acting(agent, seed, configuration) if learn is None else _learned(learn, env, seed, configuration)
-                seen = play(env, act, num_episodes, seed, configuration, to_do=GO_ON)
+                act = (
+                    as_actor(agent, seed, configuration) if learn is None else _learned(learn, env, seed, configuration)
+                )
+                seen = play(wrap(env) if wrap else env, act, num_episodes, seed, configuration, to_do=GO_ON)
                 return replace(seen, features=seen.features[..., kept])
             finally:
                 close(env)
@@ -216,7 +453,7 @@ def _learned(learn: Callable[[Any], Any], env: Any, seed: int, configuration: Co
         Player(agent)
     except InputError as error:
         raise InputError(f"learn(env) must return an agent, found another thing {at}: {error}") from error
-    return acting(agent, seed, configuration)
+    return as_actor(agent, seed, configuration)
 
 
 def _parameter(

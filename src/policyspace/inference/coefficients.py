@@ -1,20 +1,297 @@
-"""The numbers that users of regressions expect: a table of weights, and how well the policy fits."""
+"""Regression table and profile-likelihood intervals."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, singledispatch
 from typing import Any, Literal, final
 
 import numpy as np
 from scipy.special import chdtri, ndtr, stdtr, stdtrit
 
-from policyspace.data.demonstrations import Demonstrations
+from policyspace.data.sample import Sample
+from policyspace.display import TextTable
 from policyspace.errors import InputError
-from policyspace.fits.base import Likelihood, LinearLikelihood
-from policyspace.fits.fisher import as_linear_likelihood, raw_inverse
-from policyspace.fits.sandwich import clustered_covariance, num_clusters
-from policyspace.inference.calibration_bins import CalibrationBin, calibration_bins
-from policyspace.inference.intervals import ends_of, parameter_names
-from policyspace.table import Table
+from policyspace.families.base import ExponentialFamily
+from policyspace.families.concave import ConcaveLikelihood
+from policyspace.families.covariance import (
+    clustered_covariance,
+    inverse_information,
+    inverse_of,
+    num_clusters,
+    raw_inverse,
+)
+from policyspace.families.gaussian import GaussianLikelihood
+from policyspace.families.likelihood import Likelihood, LinearLikelihood
+from policyspace.families.newton import maximise
+from policyspace.inference.base import check_share
+from policyspace.runtime import counted
+from policyspace.safe_io import JSON
+
+# -- Is what a policy expects as often as it says what happens? Probabilities in bins, beside how often labels were chosen.
+
+MOST_BINS = 10
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """One label in rows where it was about equally probable."""
+
+    label: str
+    expected: float
+    chosen: float
+    weight: float  # pairs in the bin
+
+
+def calibration_bins(expected: np.ndarray, data: Sample) -> list[CalibrationBin]:
+    """For every label but, of two, the reference: bins of about equal weight by its probability [n, k]."""
+    weights = np.ones(data.num_rows) if data.weights is None else data.weights
+    probabilities = np.column_stack([expected, 1 - expected.sum(axis=1)])
+    found = []
+    for a, label in enumerate(data.action_names[: 1 if len(data.action_names) == 2 else None]):
+        values, order = np.unique(probabilities[:, a].round(12), return_inverse=True)
+        below = np.cumsum(np.bincount(order, weights)) - np.bincount(order, weights) / 2
+        bins = np.minimum((below / weights.sum() * MOST_BINS).astype(np.intp), MOST_BINS - 1)[order]
+        for one in np.unique(bins).tolist():
+            inside = bins == one
+            size = weights[inside].sum()
+            if size > 0:
+                share = weights[inside] @ (data.actions[inside] == a) / size
+                mean = weights[inside] @ values[order[inside]] / size
+                found.append(CalibrationBin(label, float(mean), float(share), float(size)))
+    return found
+
+
+# -- Where the profile likelihood of a weight has fallen by c/2: all ends of all weights side by side.
+
+FARTHEST = 500.0
+"""A weight of a standardised feature beyond which nothing changes any more: the interval is open there."""
+
+MOST_PASSES = 30
+"""Passes over the rows for the ends that are followed together; what has not settled by then is followed alone."""
+
+SETTLED = 1e-6
+"""How near √λ must come to √c; λ of an interval's end is then right to six digits."""
+
+
+def profile_ends(likelihood: ConcaveLikelihood, significance: float) -> Callable[[int], tuple[float, float]]:
+    """θ_i ↦ both ends of {x : λ(θ_i = x) ≤ c}; λ(x) is that of the hypothesis θ_i = x, all other weights free."""
+    profile = Profile(likelihood, float(np.sqrt(likelihood.law.critical(significance, 1))))
+    space, design = likelihood.space, likelihood.design
+    offset, q = int(space.intercept), len(space.column_names)
+    constant = np.concatenate([np.zeros(offset, dtype=bool), design.constant])
+    open_ = (profile.hidden & ~likelihood.diverging) | constant[np.arange(space.num_parameters) % q]
+    tested = [i for g in space.tested for i in space.groups[g].indices if not open_[i]]
+    together = {} if likelihood.diverging.any() else profile.together(tested)
+    units = np.eye(space.num_parameters).reshape(-1, *space.weights(profile.best).shape)
+    raw = design.to_raw(units).reshape(space.num_parameters, -1).T  # θ as it is = raw · θ of standardised features
+
+    def ends(i: int) -> tuple[float, float]:
+        if open_[raw[i] != 0].any():
+            return -np.inf, np.inf
+        size = float(np.abs(raw[i]).max())
+        lower, upper = (together.get((i, side), np.nan) for side in (-1, 1))
+        if np.isnan([lower, upper]).any():
+            lower, upper = profile.alone(i, raw[i] / size)
+        best = float(raw[i] @ profile.best)
+        return best + lower * size, best + upper * size
+
+    return ends
+
+
+class Profile:
+    """√λ(x) of each weight, in coordinates of standardised features; distances are from θ̂_i."""
+
+    def __init__(self, likelihood: ConcaveLikelihood, root: float) -> None:
+        self.likelihood, self.rows, self.root = likelihood, likelihood.rows, root
+        weights = likelihood.space.weights(likelihood.full.theta)
+        self.best = likelihood.design.to_standardised(weights).ravel()
+        self.inverse, self.hidden = inverse_information(self.rows.hessian(self.best))
+
+    def together(self, indices: list[int]) -> dict[tuple[int, int], float]:
+        """The distances at which √λ = √c, by passes over the rows that serve all ends at once; NaN if not settled.
+
+        √λ(x) is nearly linear, so x takes secant steps while the other weights take steps with the inverse Hessian of
+        θ̂, from which coordinate i is eliminated: H_rr⁻¹g = (H⁻¹g)_r − H⁻¹_ri (H⁻¹g)_i / H⁻¹_ii.
+        """
+        ends = [(i, side) for i in indices for side in (-1, 1)]
+        if not ends:
+            return {}
+        which, sides = np.array(ends).T
+        path = self.inverse[which] / self.inverse[which, which][:, None]
+        distance = sides * self.root * np.sqrt(self.inverse[which, which])
+        theta = self.best + distance[:, None] * path
+        before, root_before = np.zeros(len(ends)), np.zeros(len(ends))
+        settled, active = np.full(len(ends), np.nan), np.arange(len(ends))
+        for _ in range(MOST_PASSES):
+            values, gradients = self.rows.evaluate(theta[active])
+            mine, columns = which[active], np.arange(len(active))
+            gradients[columns, mine] = 0.0
+            steps = gradients @ self.inverse
+            steps -= steps[columns, mine][:, None] * path[active]
+            gain = 0.5 * np.einsum("ed,ed->e", gradients, steps)
+            found = np.sqrt(np.maximum(2 * (self.likelihood.full.log_likelihood - values - gain), 0.0))
+            done = (np.abs(found - self.root) < SETTLED) & (gain < 1e-9)
+            settled[active[done]] = distance[active[done]]
+            moved = self._secant(distance[active], before[active], found, root_before[active])
+            before[active], root_before[active] = distance[active], found
+            theta[active] += steps + (moved - distance[active])[:, None] * path[active]
+            distance[active] = moved
+            lost = ~(np.isfinite(theta[active]).all(axis=1) & (sides[active] * moved > 0) & (np.abs(moved) < FARTHEST))
+            active = active[~done & ~lost]
+            if not len(active):
+                break
+        return dict(zip(ends, settled.tolist(), strict=True))
+
+    def _secant(self, x: np.ndarray, before: np.ndarray, found: np.ndarray, root_before: np.ndarray) -> np.ndarray:
+        """Where the line through the last two points of (x, √λ) reaches √c; where they coincide, through θ̂."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (found - root_before) / (x - before)
+            slope = np.where(np.abs(x - before) > 1e-9 * np.abs(x), slope, found / x)
+            return x + (self.root - found) / slope
+
+    def alone(self, i: int, row: np.ndarray) -> tuple[float, float]:
+        """Both distances of Σ_j row_j θ_j by full fits: for separated data, for what did not settle, and for constants,
+        which are sums where features are centred. θ = change · u, where u has that sum at place i.
+        """
+        size = len(self.best)
+        change, back = np.eye(size), np.eye(size)
+        change[i], back[i] = -row / row[i], row
+        change[i, i] = 1 / row[i]
+        best, inverse, free = back @ self.best, back @ self.inverse @ back.T, np.arange(size) != i
+        path = inverse[:, i] / inverse[i, i] if inverse[i, i] > 0 else np.eye(size)[i]
+        # Where the data are separated other weights have run off: no straight path from θ̂ is a good start.
+        path = np.eye(size)[i] if self.likelihood.diverging.any() else path
+
+        def at(u: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = self.rows.at(change @ u)
+            return value, gradient @ change
+
+        def hessian(u: np.ndarray) -> np.ndarray:
+            return change.T @ self.rows.hessian(change @ u) @ change
+
+        @cache
+        def excess(distance: float) -> float:
+            """√λ(x) − √c."""
+            if not distance:
+                return -self.root
+            with np.errstate(over="ignore", invalid="ignore"):  # far out on a separated weight; such steps are undone
+                fitted = maximise(at, hessian, best + distance * path, free)
+            return float(np.sqrt(max(2 * (self.likelihood.full.log_likelihood - fitted.value), 0.0))) - self.root
+
+        if self.likelihood.diverging[i]:
+            # Open on the side to which θ_i runs off, and on the other too unless zero can be excluded.
+            toward = _end(excess, -best[i], farthest=abs(best[i])) if best[i] else np.inf
+            lower, upper = sorted((toward, float(np.copysign(np.inf, -toward))))
+            return lower, upper
+        step = min(self.root * float(np.sqrt(inverse[i, i])), 5.0)
+        return _end(excess, -step, FARTHEST), _end(excess, step, FARTHEST)
+
+
+def _end(excess: Callable[[float], float], step: float, farthest: float) -> float:
+    """The distance at which √λ(x) = √c, doubling the step until it is passed; infinite where that does not happen."""
+    from scipy.optimize import brentq  # slow to import, and seldom needed
+
+    inside, outside = 0.0, step
+    while excess(outside) < 0:
+        inside, outside = outside, 2 * outside
+        if abs(outside) > farthest:
+            return float(np.copysign(np.inf, step))
+    return float(brentq(excess, *sorted((inside, outside)), xtol=1e-6 * abs(step)))
+
+
+# -- Likelihood-based confidence intervals: "no evidence" becomes "smaller than x".
+
+
+@dataclass(frozen=True)
+class Interval:
+    """{x : λ(θ_i = x) ≤ c} of one parameter; an end is infinite where the likelihood never falls off."""
+
+    parameter: str
+    group: str
+    fixed: float  # what the parameter is worth when it is not controlled
+    estimate: float
+    lower: float
+    upper: float
+
+    @property
+    def bound(self) -> float:
+        """How far, at most, the parameter is from the value of an agent that does not control it."""
+        return max(abs(self.lower - self.fixed), abs(self.upper - self.fixed))
+
+
+def profile_intervals(likelihood: Likelihood, significance: float = 0.05) -> list[Interval]:
+    """{x : 2(min_{θ_i=x} ℓ̂ − ℓ̂(θ̂)) ≤ c} for all tested coefficients, each holding θ_i with probability 1 − `significance`.
+
+    Closed for the Gaussian policy: the normal interval, or Student's where the covariance is estimated.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Of a linear policy space, see `likelihood_of`.
+    significance : float
+        The chance that one interval misses its coefficient.
+
+    Returns
+    -------
+    list of Interval
+        One for each tested coefficient.
+
+    Examples
+    --------
+    >>> import policyspace
+    >>> sample = policyspace.Sample([[0.0], [1.0], [2.0]], [1.0, 2.0, 3.5], names=["speed"])
+    >>> space = policyspace.GaussianLinear(["speed"], covariance=0.1)
+    >>> found = policyspace.profile_intervals(policyspace.likelihood_of(space, sample))
+    >>> [(one.group, round(one.lower, 2), round(one.upper, 2)) for one in found]  # 1.25 ± 1.96 √(0.1 / 2)
+    [('speed', 0.81, 1.69)]
+    """
+    check_share(significance, "the significance")
+    space = likelihood.space.as_linear("profile intervals")
+    ends = ends_of(likelihood, significance)
+    owner = {i: space.groups[g].name for g in space.tested for i in space.groups[g].indices}
+    names, theta = parameter_names(space), likelihood.full.theta
+    return [
+        Interval(names[i], owner[i], float(space.fixed[i]), float(theta[i]), *ends(i))
+        for i in counted(sorted(owner), "profiling parameters")
+    ]
+
+
+def parameter_names(space: ExponentialFamily) -> list[str]:
+    """θ by name: the feature, and where there are several rows of weights the action too."""
+    columns, rows = space.column_names, space.row_names
+    return [f"{column}[{row}]" if len(rows) > 1 else column for row in rows for column in columns]
+
+
+@singledispatch
+def ends_of(likelihood: Likelihood, significance: float) -> Callable[[int], tuple[float, float]]:
+    """θ_i ↦ both ends of its interval, by the kind of the likelihood."""
+    raise InputError(
+        f"profile intervals are for plain likelihoods of linear policies, found {type(likelihood).__name__}."
+    )
+
+
+ends_of.register(ConcaveLikelihood)(profile_ends)
+
+
+@ends_of.register
+def student_ends(likelihood: GaussianLikelihood, significance: float) -> Callable[[int], tuple[float, float]]:
+    """θ̂_i ± c·s_i, c of the normal law or of Student's: where θ_i = x fixed, λ(x) is a function of ((x − θ̂_i)/s_i)²."""
+    inverse, hidden = inverse_of(likelihood)
+    spare = likelihood.total_weight
+    quantile = float(np.sqrt(chdtri(1, significance)))
+    if likelihood.space.estimated:
+        spare -= likelihood.num_free(likelihood.space.full_support) / len(likelihood.space.row_names)
+        quantile = float(stdtrit(spare, 1 - significance / 2))
+    half = quantile * np.sqrt(np.diag(inverse) / spare)
+    half[hidden] = np.inf
+    theta = likelihood.full.theta
+    return lambda i: (float(theta[i] - half[i]), float(theta[i] + half[i]))
+
+
+# -- The numbers that users of regressions expect: a table of weights, and how well the policy fits.
+
+RATIOS = {"logit": "odds ratio", "log": "rate ratio"}
+"""What exp(estimate) is, by the link between the mean of the action and the weights."""
 
 COLUMNS = ("parameter", "estimate", "std. error", "interval", "odds ratio", "p", "standardised")
 
@@ -25,7 +302,7 @@ FEW_CLUSTERS = 100
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One weight; `odds_ratio` is exp(estimate) of a choice, NaN for amounts.
+    """One weight; `odds_ratio` is exp(estimate) of a choice, of counts their rate ratio, NaN for amounts.
 
     `standardised` is the estimate for one standard deviation of the feature (and of a continuous action), `behavioural`
     how much the action changes when the feature's group is replaced by what the others predict of it.
@@ -47,7 +324,7 @@ class Coefficient:
 class FitNumbers:
     """How well the policy fits; `null_log_likelihood` is that of an agent that ignores all features."""
 
-    num_pairs: int
+    num_rows: int
     num_parameters: int  # those of an estimated covariance too
     log_likelihood: float
     null_log_likelihood: float
@@ -61,7 +338,7 @@ class FitNumbers:
 
 @final
 @dataclass(frozen=True)
-class Coefficients:
+class CoefficientTable:
     """Every weight, the fit, and how often labels were chosen beside how often they were expected."""
 
     rows: list[Coefficient]
@@ -70,12 +347,14 @@ class Coefficients:
     errors: str  # what the standard errors are of
     interval: str  # Wald or profile, with its level
     sample: str = ""  # of a log that is read in passes, the rows by which hits, calibration and spreads are judged
+    ratio: str = "odds ratio"  # what exp(estimate) is
 
-    def table(self) -> Table:
+    def table(self) -> TextTable:
         """The weights as words."""
         choices = any(row.odds_ratio == row.odds_ratio for row in self.rows)
         columns = [name for name in COLUMNS if choices or name != "odds ratio"]
-        return Table(columns, [[_cell(row, name) for name in columns] for row in self.rows])
+        titles = [self.ratio if name == "odds ratio" else name for name in columns]
+        return TextTable(titles, [[_cell(row, name) for name in columns] for row in self.rows])
 
     def notes(self) -> list[str]:
         """The fit in sentences."""
@@ -86,19 +365,20 @@ class Coefficients:
             lines.append(f"{likelihoods}, {fit.equal_shares_log_likelihood:.4f} with equal shares.")
             lines.append(f"McFadden's ρ² {fit.mcfadden:.4f}; hit rate {fit.hit_rate:.1%}.")
         else:
-            lines.append(f"{likelihoods}. Explained variance {fit.explained:.1%}.")
+            what = "deviance" if fit.mcfadden == fit.mcfadden else "variance"
+            lines.append(f"{likelihoods}. Explained {what} {fit.explained:.1%}.")
         if self.sample:
             lines.append(f"Standardised weights, hits, calibration and explained variance are those of {self.sample}.")
-        counted = f"{fit.num_pairs} pairs, {fit.num_parameters} parameters"
+        counted = f"{fit.num_rows} pairs, {fit.num_parameters} parameters"
         return [*lines, f"AIC {fit.aic:.4f}, BIC {fit.bic:.4f} ({counted})."]
 
     def __str__(self) -> str:
         return "\n".join([self.table().text(ruled=True), "", *self.notes()])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """Everything as plain data; what JSON cannot hold becomes null."""
 
-        def plain(item: Any) -> dict[str, Any]:
+        def plain(item: object) -> dict[str, JSON]:
             return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in vars(item).items()}
 
         return {
@@ -112,14 +392,14 @@ class Coefficients:
 
 def coefficients_of(
     likelihood: Likelihood,
-    data: Demonstrations,
+    data: Sample,
     changes: Mapping[str, float],
     significance: float = 0.05,
     interval: Literal["wald", "profile"] = "wald",
     errors: Literal["auto", "model", "clustered"] = "auto",
-) -> Coefficients:
+) -> CoefficientTable:
     """The table of a linear policy; `changes` are the behavioural effects of its groups."""
-    linear = as_linear_likelihood(likelihood, "coefficients are")
+    linear = likelihood.as_linear("coefficients are")
     space = linear.space
     if interval not in ("wald", "profile") or errors not in ("auto", "model", "clustered"):
         raise InputError(
@@ -127,9 +407,9 @@ def coefficients_of(
             f"'{errors}': choose among these."
         )
     clustered = errors == "clustered" or (errors == "auto" and (data.subjects is not None or data.sampling_weights))
-    if clustered and data.whole is not None:
+    if clustered and not data.in_memory:
         raise InputError(
-            f"standard errors by cluster need all rows in memory, found {data.num_logged} that are read in passes: take "
+            f"standard errors by cluster need all rows in memory, found {data.num_rows_total} that are read in passes: take "
             "those of the model (errors='model')."
         )
     if interval == "profile" and (clustered or likelihood.penalised):
@@ -139,7 +419,7 @@ def coefficients_of(
         )
     spread, degrees, source = _standard_errors(linear, data, clustered)
     names, owner = parameter_names(space), {i: g.name for g in space.groups for i in g.indices}
-    theta, infinite = linear.sharpened()[0], likelihood.diverging & (not likelihood.penalised)
+    theta, infinite = linear.refined_estimate()[0], likelihood.diverging & (not likelihood.penalised)
     estimate = np.where(infinite, np.copysign(np.inf, theta), theta)
     spread = np.where(infinite, np.nan, spread)
     half = (stdtrit(degrees, 1 - significance / 2) if degrees < np.inf else np.sqrt(chdtri(1, significance))) * spread
@@ -150,26 +430,26 @@ def coefficients_of(
     )
     z = np.abs((theta - space.fixed) / spread)
     p_values = 2 * (stdtr(degrees, -z) if degrees < np.inf else ndtr(-z))
-    unit = _units(space, data)
+    unit, ratio = _units(space, data), RATIOS.get(space.link, "")
     rows = [
         Coefficient(
             names[i], owner[i], float(estimate[i]), float(spread[i]), float(ends(i)[0]), float(ends(i)[1]),
-            float(np.exp(np.minimum(estimate[i], 700.0))) if space.discrete else np.nan, float(p_values[i]),
+            float(np.exp(np.minimum(estimate[i], 700.0))) if ratio else np.nan, float(p_values[i]),
             float(estimate[i] * unit[i]), changes.get(owner[i], np.nan),
         )
         for i in range(space.num_parameters)
     ]  # fmt: skip
-    expected = space.expected_action(theta, data.features)
+    expected = space.mean(theta, data.features)
     assert expected is not None
-    calibration = calibration_bins(expected, data) if space.discrete else []
+    calibration = calibration_bins(expected, data) if space.link == "logit" else []
     level = f"{'profile likelihood' if interval == 'profile' else 'Wald'}, {1 - significance:.0%}"
-    looked = f"{data.num_pairs} of {data.num_logged} rows" if data.whole is not None else ""
-    return Coefficients(rows, _fit_numbers(linear, data, theta), calibration, source, level, looked)
+    looked = f"{data.num_rows} of {data.num_rows_total} rows" if not data.in_memory else ""
+    return CoefficientTable(
+        rows, _fit_numbers(linear, data, theta), calibration, source, level, looked, ratio or RATIOS["logit"]
+    )
 
 
-def _standard_errors(
-    likelihood: LinearLikelihood, data: Demonstrations, clustered: bool
-) -> tuple[np.ndarray, float, str]:
+def _standard_errors(likelihood: LinearLikelihood, data: Sample, clustered: bool) -> tuple[np.ndarray, float, str]:
     """Of every weight [d], the degrees of freedom of their law (infinite: the normal one), and what they are of."""
     if clustered:
         size = num_clusters(data)
@@ -180,66 +460,34 @@ def _standard_errors(
                 f"; with fewer than {FEW_CLUSTERS} clusters they are too small, for which the test 'robust' makes up"
             )
         return np.sqrt(np.diag(clustered_covariance(likelihood, data))), size - 1.0, f"by cluster ({what}), {holds}"
-    inverse, hidden = raw_inverse(likelihood.sharpened()[1] / likelihood.total_weight, likelihood.design)
+    inverse, hidden = raw_inverse(likelihood.refined_estimate()[1] / likelihood.total_weight, likelihood.design)
     spare, degrees = likelihood.total_weight, np.inf
     if getattr(likelihood.space, "estimated", False):
-        spare -= likelihood.num_free(likelihood.space.everything) / len(likelihood.space.action_names)
+        spare -= likelihood.num_free(likelihood.space.full_support) / len(likelihood.space.action_names)
         degrees = spare
     variance = np.where(hidden, np.nan, np.diag(inverse)) / spare
     penalised = ", at the weights of Firth's penalty" if likelihood.penalised else ""
     return np.sqrt(variance), degrees, f"of the model{penalised}, which hold if rows are independent decisions"
 
 
-def _units(space: Any, data: Demonstrations) -> np.ndarray:
+def _units(space: Any, data: Sample) -> np.ndarray:
     """What a weight is multiplied by to be that of standardised features and amounts [d]; NaN for the constant."""
-    weights = np.ones(data.num_pairs) if data.weights is None else data.weights
+    weights = np.ones(data.num_rows) if data.weights is None else data.weights
     spread = np.asarray(space.spread(data.features, weights))
-    of_action = np.ones(1) if data.discrete else data.actions.std(axis=0)
-    return spread / np.repeat(of_action, len(spread) // len(of_action))
+    if space.link != "identity":
+        return spread
+    scale = data.action_type.scale(data.actions)
+    return spread / np.repeat(scale, len(spread) // len(scale))
 
 
-def _fit_numbers(likelihood: LinearLikelihood, data: Demonstrations, theta: np.ndarray) -> FitNumbers:
-    space = likelihood.space
-    expected = space.expected_action(theta, data.features)
-    assert expected is not None
-    weights = np.ones(data.num_pairs) if data.weights is None else data.weights
-    num_free, total = likelihood.num_free(space.everything), likelihood.total_weight
-    best, null, equal, hits, explained = likelihood.full.log_likelihood, np.nan, np.nan, np.nan, np.nan
-    if space.discrete:
-        counts = np.bincount(data.actions, weights, len(data.action_names))
-        if data.whole is None:
-            log_probs = np.asarray(space.log_prob(theta, data.features, data.actions))
-            best = float(weights @ log_probs)  # without Firth's penalty
-        else:
-            assert data.whole.label_weights is not None
-            counts = data.whole.label_weights
-        null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
-        equal, there = -total * float(np.log(len(counts))), _num_available(space, data)
-        if (there < len(counts)).any():
-            equal = -float(weights @ np.log(there))
-        if space.offset or not getattr(space, "constants", True) or (there < len(counts)).any():
-            alone = likelihood.fit(frozenset()).theta
-            null = float(weights @ np.asarray(space.log_prob(alone, data.features, data.actions)))
-        probabilities = np.column_stack([expected, 1 - expected.sum(axis=1)])
-        hits = float(weights @ (probabilities.argmax(axis=1) == data.actions) / weights.sum())
-    else:
-        null = likelihood.fit(frozenset()).log_likelihood
-        centred = data.actions - np.average(data.actions, axis=0, weights=weights)
-        left = (weights @ (data.actions - expected) ** 2).sum()
-        explained = 1 - float(left / (weights @ centred**2).sum())
-        k = data.actions.shape[1]
-        num_free += k * (k + 1) // 2 if getattr(space, "estimated", False) else 0
+def _fit_numbers(likelihood: LinearLikelihood, data: Sample, theta: np.ndarray) -> FitNumbers:
+    found = likelihood.space.fit_measures(likelihood, theta, data)
+    num_free = likelihood.num_free(likelihood.space.full_support) + found.num_noise_parameters
+    best, total = found.log_likelihood, likelihood.total_weight
     return FitNumbers(
-        data.counted_pairs, num_free, best, null, equal, 1 - best / null if space.discrete else np.nan,
-        2 * num_free - 2 * best, num_free * float(np.log(total)) - 2 * best, hits, explained,
+        data.num_observed, num_free, best, found.null_log_likelihood, found.equal_shares_log_likelihood, found.mcfadden,
+        2 * num_free - 2 * best, num_free * float(np.log(total)) - 2 * best, found.hit_rate, found.explained,
     )  # fmt: skip
-
-
-def _num_available(space: Any, data: Demonstrations) -> np.ndarray:
-    """How many labels can be chosen in each row [n]."""
-    theta, rows = np.zeros(space.num_parameters), np.zeros(data.num_pairs, dtype=np.intp)
-    each = [space.log_prob(theta, data.features, rows + a) for a in range(len(data.action_names))]
-    return np.isfinite(each).sum(axis=0)
 
 
 def _cell(row: Coefficient, column: str) -> str:

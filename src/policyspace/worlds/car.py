@@ -5,11 +5,10 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.policies import PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.random_numbers import sine_cosine
-from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
+from policyspace.families.base import PolicySpace
+from policyspace.families.jax_backend import jax, jnp, sine_cosine
+from policyspace.worlds.base import Array, Configuration, ConfigurationParameter, Key
+from policyspace.worlds.confmdp import ConfMDP
 
 X, Y, ANGLE, SPEED, SENSORS, CRASHED = 0, 1, 2, 3, slice(4, 8), 8  # the columns of a state
 ROAD_LENGTH, HALF_ROAD = 500.0, 50.0
@@ -93,10 +92,11 @@ class Car(ConfMDP):
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """A Gaussian whose mean is a network with one hidden layer of eight tanh units."""
-        from policyspace.policies.network import GaussianNetwork
+        from policyspace.families.network import GaussianNetwork
 
-        settings: dict[str, Any] = {"hidden": self.hidden, "covariance": self.policy_variance} | options
-        return GaussianNetwork(self.feature_names, self.action_names, **settings)
+        options.setdefault("hidden", self.hidden)
+        options.setdefault("covariance", self.policy_variance)
+        return GaussianNetwork(self.feature_names, self.action_names, **options)
 
     def observation_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The car ends at the border, one step beyond it at most; its angle turns at most π/64 a step."""

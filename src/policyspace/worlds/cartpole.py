@@ -5,11 +5,11 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.policies import BoltzmannLinear, PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.random_numbers import sine_cosine
-from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
+from policyspace.families.base import PolicySpace
+from policyspace.families.jax_backend import jax, jnp, sine_cosine
+from policyspace.families.softmax import SoftmaxLinear
+from policyspace.worlds.base import Array, Configuration, ConfigurationParameter, Key
+from policyspace.worlds.confmdp import ConfMDP
 
 
 @final
@@ -80,4 +80,4 @@ class CartPole(ConfMDP):
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """Boltzmann with one row of weights for two pushes, on the state and a constant."""
-        return BoltzmannLinear(self.feature_names, self.action_names, **options)
+        return SoftmaxLinear(self.feature_names, self.action_names, **options)

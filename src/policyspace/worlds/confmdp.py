@@ -1,4 +1,4 @@
-"""Configurable Markov decision processes: what a world must say, and how agents are run in it (Definition 2.1)."""
+"""Configurable MDP with densities (JAX): rollouts, importance weights."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -7,21 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from policyspace.data.limits import check_limit
+from policyspace.data.validation import explain_arguments
 from policyspace.errors import InputError
-from policyspace.policies import PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.random_numbers import standard_normals
-from policyspace.worlds.configurable import Array, Configurable, Configuration, Key
-from policyspace.worlds.configuration_parameters import checked_configuration
-from policyspace.worlds.trajectories import Trajectories
+from policyspace.families.base import PolicySpace
+from policyspace.families.jax_backend import jax, jnp, standard_normals
+from policyspace.runtime import check_limit
+from policyspace.worlds.base import Array, Configurable, Configuration, Key, Trajectories, checked_configuration
 
-__all__ = ["Array", "ConfMDP", "Configuration", "Episodes", "Key", "State", "Step", "rollout"]
+# -- Configurable Markov decision processes: what a world must say, and how agents are run in it (Definition 2.1).
 
 State = Any  # an array or a pytree of arrays
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """One step of many episodes, which stand along the last axis: each number of a state is then contiguous."""
 
     features: Array  # φ(s) [q, m]
@@ -36,7 +34,7 @@ class Episodes(NamedTuple):
 
     states: State  # s_0 of each, along the last axis
     chances: Array  # what each step draws from: two keys [T, 2], or random bits of each episode [T, m]
-    step: Callable[[Array, State], Step]  # from the chances of a step and the states before it
+    step: Callable[[Array, State], Transition]  # from the chances of a step and the states before it
 
 
 class ConfMDP(Configurable):
@@ -44,6 +42,13 @@ class ConfMDP(Configurable):
 
     Methods are pure JAX functions of one sample; callers batch them with `vmap` and differentiate them in ω. Rewards
     and ends do not depend on ω: where an outcome does, the state carries it. A world is hashable and never changes.
+
+    Examples
+    --------
+    >>> import policyspace
+    >>> world = policyspace.make_world("gridworld")
+    >>> isinstance(world, policyspace.ConfMDP), world.horizon, world.discount
+    (True, 50, 0.98)
     """
 
     @property
@@ -162,7 +167,9 @@ class ConfMDP(Configurable):
         starts = _each(self.initial, (0, None))(jax.random.split(keys[0], num_episodes), configuration)
         return Episodes(starts, keys[1:].reshape(self.horizon, 2), partial(self._step, space, theta, configuration))
 
-    def _step(self, space: PolicySpace, theta: Array, configuration: Configuration, keys: Key, states: State) -> Step:
+    def _step(
+        self, space: PolicySpace, theta: Array, configuration: Configuration, keys: Key, states: State
+    ) -> Transition:
         """a ~ π_θ(·|s) from the first key, s' ~ p_ω(·|s, a) from the second."""
         num_episodes = jax.tree.leaves(states)[0].shape[-1]
         free = self.num_normals is None
@@ -176,7 +183,7 @@ class ConfMDP(Configurable):
             noise = standard_normals(keys[1], (self.num_normals, num_episodes))
             moved = self.move(noise, states, actions.T, configuration)
         rewards = over(self.reward, -1)(states, actions.T, moved)
-        return Step(features, actions, rewards, moved, over(self.terminal, -1)(moved))
+        return Transition(features, actions, rewards, moved, over(self.terminal, -1)(moved))
 
 
 def _each(method: Any, in_axes: Any) -> Any:
@@ -193,12 +200,42 @@ def check_simulated(world: ConfMDP, num_episodes: int) -> None:
     check_limit("MAX_SIMULATED_BYTES", size, f"the bytes of {num_episodes:.3g} simulated episodes")
 
 
+@explain_arguments
 def rollout(
     world: ConfMDP, space: PolicySpace, theta: Array, configuration: Configuration, key: Key, num_episodes: int
 ) -> Trajectories:
     """Run m episodes of π_θ in the world at ω, compiled once per world, space and m; may be called inside `jit`.
 
     τ ~ μ_ω(s_0) Π_t π_θ(a_t|s_t) p_ω(s_{t+1}|s_t, a_t).
+
+    Parameters
+    ----------
+    world : ConfMDP
+        The world.
+    space : PolicySpace
+        The policies.
+    theta : array of shape (d,)
+        θ.
+    configuration : mapping
+        ω, as `world.check_configuration` returns it.
+    key : jax.random.key
+        What chance is drawn from: the same key, the same episodes.
+    num_episodes : int
+        m.
+
+    Returns
+    -------
+    Trajectories
+        The episodes.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> import policyspace
+    >>> world = policyspace.make_world("gridworld")
+    >>> space, omega = world.policy_space(), world.default_configuration()
+    >>> policyspace.rollout(world, space, np.zeros(space.num_parameters), omega, jax.random.key(0), 5).num_episodes
+    5
     """
     check_simulated(world, num_episodes)
     omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
@@ -239,3 +276,70 @@ jax.tree_util.register_dataclass(
     data_fields=["states", "features", "actions", "rewards", "mask", "configuration"],
     meta_fields=["notes"],
 )
+
+
+# -- Importance weights: trajectories seen under ω₀, read as if they came from ω (Section 5).
+
+
+def log_weights(world: ConfMDP, trajectories: Trajectories, configuration: Configuration) -> Array:
+    """The log weight of each episode's start and first t transitions [m, T+1], differentiable in ω.
+
+    log w = log μ_ω(s_0)/μ_{ω₀}(s_0) + Σ_{j<t} log p_ω(s_{j+1}|s_j, a_j)/p_{ω₀}(s_{j+1}|s_j, a_j).
+    """
+    omega = {name: jnp.asarray(value, dtype=jnp.float64) for name, value in configuration.items()}
+    return _log_weights(world, trajectories, omega)
+
+
+def renyi2(log_weight: Array) -> Array:
+    """d̂₂(ω‖ω₀) = (1/m) Σ_i w_{ω/ω₀}(τ_i)², exponentiated 2-Rényi divergence, from log weights [m] or [m, T+1]."""
+    weight, scale = _scaled(log_weight)
+    return jnp.mean(weight**2) * jnp.exp(2.0 * scale)
+
+
+def effective_sample_size(log_weight: Array) -> Array:
+    """(Σ w)² / Σ w²: how many episodes of ω the weighted ones are worth; 0 when every weight is."""
+    weight, _ = _scaled(log_weight)
+    squares = jnp.sum(weight**2)
+    return jnp.where(squares > 0, jnp.sum(weight) ** 2 / jnp.where(squares > 0, squares, 1.0), 0.0)
+
+
+def largest_weight(log_weight: Array) -> Array:
+    """max_i w_{ω/ω₀}(τ_i): when it is large, a few episodes decide everything."""
+    return jnp.exp(jnp.max(_whole(log_weight)))
+
+
+def _whole(log_weight: Array) -> Array:
+    """The log weights of whole trajectories [m]."""
+    return log_weight[:, -1] if log_weight.ndim == 2 else log_weight
+
+
+def _scaled(log_weight: Array) -> tuple[Array, Array]:
+    """Weights [m] relative to the largest, which cannot overflow, and its logarithm."""
+    whole = _whole(log_weight)
+    top = jax.lax.stop_gradient(jnp.max(whole))
+    scale = jnp.where(jnp.isfinite(top), top, 0.0)
+    return jnp.exp(whole - scale), scale
+
+
+def _episode(world: ConfMDP, configuration: Configuration, states: Any, actions: Array, mask: Array) -> Array:
+    """The terms log μ_ω(s_0) and log p_ω(s_{t+1}|s_t, a_t) of one episode [T+1]; 0 after its end."""
+    # Steps after the end borrow the first one, so that no density, and no derivative of one, is asked about them.
+    step = jnp.where(mask, jnp.arange(mask.shape[0]), 0)
+    before, after = (jax.tree.map(lambda leaf, at=at: leaf[at], states) for at in (step, step + 1))
+    moves = jax.vmap(world.log_transition, (0, 0, 0, None))(before, actions[step], after, configuration)
+    start = world.log_initial(jax.tree.map(lambda leaf: leaf[0], states), configuration)
+    return jnp.concatenate([start[None], jnp.where(mask, moves, 0.0)])
+
+
+def _ratio(world: ConfMDP, trajectories: Trajectories, configuration: Configuration) -> Array:
+    def densities(omega: Configuration) -> Array:
+        episode = partial(_episode, world, omega)
+        return jax.vmap(episode)(trajectories.states, trajectories.actions, trajectories.mask)
+
+    # Both densities come from one batched call: the same arithmetic, so the weights are exactly 1 at ω₀.
+    both = jax.tree.map(lambda *values: jnp.stack(values), configuration, trajectories.configuration)
+    new, old = jax.vmap(densities)(both)
+    return jnp.cumsum(new - old, axis=1)
+
+
+_log_weights = jax.jit(_ratio, static_argnums=0)

@@ -1,15 +1,19 @@
 """The discrete grid world: an agent walks to a goal whose law, and its own start's, can be configured (Section 6.1)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 
-from policyspace.policies import BoltzmannLinear, PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.policies.random_numbers import random_bits_32
-from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Episodes, Key, Step
+from policyspace.families.base import PolicySpace
+from policyspace.families.jax_backend import jax, jnp, random_bits_32
+from policyspace.families.softmax import SoftmaxLinear
+from policyspace.worlds.agents import adam_ascent
+from policyspace.worlds.base import Array, Configuration, ConfigurationParameter, Key
+from policyspace.worlds.confmdp import ConfMDP, Episodes, Transition
+
+# -- The discrete grid world: an agent walks to a goal whose law, and its own start's, can be configured (Section 6.1).
 
 COORDINATES = ("row", "col", "goal_row", "goal_col")
 MOVES = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])  # up, down, left, right
@@ -92,7 +96,7 @@ class Gridworld(ConfMDP):
 
     def policy_space(self, **options: Any) -> PolicySpace:
         """Boltzmann with three rows of weights for four actions, on the features and a constant."""
-        return BoltzmannLinear(self.feature_names, self.action_names, **options)
+        return SoftmaxLinear(self.feature_names, self.action_names, **options)
 
     def observation_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Every coordinate lies in 0…n−1."""
@@ -107,12 +111,12 @@ class Gridworld(ConfMDP):
         starts = _invert(random_bits_32(start_key, (num_episodes, 4)), levels_below.T[:-1]).T
         actions_below = jnp.cumsum(self.action_probabilities(space, theta), axis=1).T[:-1]
 
-        def step(words: Array, states: Array) -> Step:
+        def step(words: Array, states: Array) -> Transition:
             index = self.state_index(states.T)
             actions = _invert(words, [row.at[index].get(mode="promise_in_bounds") for row in actions_below])
             moved = self.move(jnp.zeros(0), states, actions, configuration)
             rewards = self.reward(states, actions, moved)
-            return Step(self.features(states), actions, rewards, moved, self.terminal(moved))
+            return Transition(self.features(states), actions, rewards, moved, self.terminal(moved))
 
         # All the chance of the episodes is drawn at once, which is cheaper than step by step.
         return Episodes(starts, random_bits_32(key, (self.horizon, num_episodes)), step)
@@ -155,3 +159,83 @@ def _invert(bits: Array, thresholds: Any) -> Array:
     """Draws by inversion: how many of the cumulated probabilities a uniform number, given by its bits, has passed."""
     uniform = bits * 2.0**-32
     return sum((uniform >= threshold).astype(jnp.int32) for threshold in thresholds)
+
+
+# -- The grid world solved exactly: with 625 states, every expectation is a finite sum, and so is what agents climb.
+
+
+def start_probabilities(world: Gridworld, configuration: Configuration) -> Array:
+    """μ_ω(s) of every state [n⁴]."""
+    return jnp.exp(jax.vmap(world.log_initial, (0, None))(jnp.asarray(world.states()), configuration))
+
+
+def _steps(world: Gridworld, space: PolicySpace, theta: Array) -> tuple[Array, Array, Array]:
+    """π_θ(a|s), which state follows, and whether the episode goes on there [n⁴, 4]."""
+    successors = jnp.asarray(world.successors())
+    goes_on = jnp.where(jnp.asarray(world.on_goal())[successors], 0.0, 1.0)
+    return world.action_probabilities(space, theta), successors, goes_on
+
+
+def expected_return(world: Gridworld, space: PolicySpace, theta: Array, configuration: Configuration) -> Array:
+    """J(θ, ω) = Σ_s μ_ω(s) V_T(s), with V_0 = 0 and V_{j+1}(s) = Σ_a π_θ(a|s) 1{s' ≠ goal} (γ V_j(s') − 1).
+
+    Its derivatives in θ and ω, by `jax.grad`, are the exact policy gradient and the exact gradient of a configuration.
+    """
+    policy, successors, goes_on = _steps(world, space, theta)
+
+    def back_up(value: Array, _: None) -> tuple[Array, None]:
+        return jnp.sum(policy * goes_on * (world.discount * value[successors] - 1.0), axis=1), None
+
+    value, _ = jax.lax.scan(back_up, jnp.zeros(world.num_states), None, length=world.horizon)
+    return start_probabilities(world, configuration) @ value
+
+
+def visitation(world: Gridworld, space: PolicySpace, theta: Array, configuration: Configuration) -> Array:
+    """P(the episode lasts until t and s_t = s) for every step and state [T, n⁴]."""
+    policy, successors, goes_on = _steps(world, space, theta)
+
+    def forward(chance: Array, _: None) -> tuple[Array, Array]:
+        flow = chance[:, None] * policy * goes_on
+        return jnp.zeros_like(chance).at[successors.ravel()].add(flow.ravel()), chance
+
+    _, chances = jax.lax.scan(forward, start_probabilities(world, configuration), None, length=world.horizon)
+    return chances
+
+
+STAGES = ((8, 50), (3, 50), (1, 200))
+"""(policies, steps): of eight random starts the best three go on, then the best one."""
+RATES = (0.3, 0.05)
+"""Adam's rate at the first step and at the last."""
+
+
+def learn_exactly(
+    world: Gridworld, space: PolicySpace, free: np.ndarray, configuration: Configuration, key: Key
+) -> tuple[np.ndarray, np.ndarray]:
+    """θ that climbs the exact J_ω inside Θ_I from several starts N(0, 1), and J before each of its steps.
+
+    An agent in a real world has no exact gradient; this is a way to near-optimal policies, no more.
+    """
+    count, last = STAGES[0][0], sum(steps for _, steps in STAGES)
+    noise = np.asarray(jax.random.normal(key, (count, space.num_parameters)))
+    thetas, done, curves = np.where(free, noise, space.fixed), 0, np.zeros((count, 0))
+    rates = np.geomspace(*RATES, last)
+    for count, steps in STAGES:
+        found = _climb(world, space, thetas[:count], jnp.asarray(free), configuration, rates[done : done + steps])
+        climbed, curve = (np.asarray(part) for part in found)
+        best = np.argsort(-curve[:, -1], kind="stable")
+        thetas, curves, done = climbed[best], np.concatenate([curves[:count], curve], axis=1)[best], done + steps
+    return thetas[0], curves[0]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _climb(
+    world: Gridworld, space: PolicySpace, thetas: Array, free: Array, configuration: Configuration, rates: Array
+) -> tuple[Array, Array]:
+    """Adam ascent of J from each θ: where it leads [starts, d], and J before every step [starts, steps]."""
+    value_and_slope = jax.value_and_grad(lambda theta: expected_return(world, space, theta, configuration))
+
+    def slope(theta: Array, _: None) -> tuple[Array, Array]:
+        value, gradient = value_and_slope(theta)
+        return jnp.where(free, gradient, 0.0), value
+
+    return jax.lax.map(lambda theta: adam_ascent(slope, theta, rates), jnp.asarray(thetas))

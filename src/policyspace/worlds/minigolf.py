@@ -5,10 +5,11 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.policies import GaussianLinear, PolicySpace
-from policyspace.policies.jax_setup import jax, jnp
-from policyspace.worlds.configuration_parameters import ConfigurationParameter
-from policyspace.worlds.confmdp import Array, Configuration, ConfMDP, Key
+from policyspace.families.base import PolicySpace
+from policyspace.families.gaussian import GaussianLinear
+from policyspace.families.jax_backend import jax, jnp
+from policyspace.worlds.base import Array, Configuration, ConfigurationParameter, Key
+from policyspace.worlds.confmdp import ConfMDP
 
 GRAVITY = 9.81
 BALL_RADIUS = 0.02135

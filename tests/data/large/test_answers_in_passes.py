@@ -14,13 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import policyspace
-from policyspace import Demonstrations, InputError, identify, plan
+from policyspace import InputError, Sample, identify, plan
 from policyspace.cli import app
-from policyspace.data.column_choice import Columns
-from policyspace.data.large.backend import Threads
-from policyspace.data.large.files import files_of
-from policyspace.data.large.log import open_log
-from policyspace.data.large.parts import data_set
+from policyspace.data import ColumnRoles, Threads, data_set, files_of, open_log
 
 NUM = 24_000
 GAUSSIAN, BOLTZMANN = 1e-7, 1e-6
@@ -85,17 +81,21 @@ SOURCES = {
 
 
 def statistics(answer):
-    return np.array([test.statistic for test in answer.tests])
+    return np.array([test.statistic for test in answer.groups])
 
 
 def close(one, other, tolerance):
     """The same table, statistic by statistic."""
-    assert [t.group for t in one.tests] == [t.group for t in other.tests]
-    assert [t.verdict for t in one.tests] == [t.verdict for t in other.tests]
-    assert one.test == other.test == "wilks"
+    assert [t.group for t in one.groups] == [t.group for t in other.groups]
+    assert [t.verdict for t in one.groups] == [t.verdict for t in other.groups]
+    assert one.test.name == other.test.name == "wilks"
     np.testing.assert_allclose(statistics(one), statistics(other), rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(one.log_likelihood, other.log_likelihood, rtol=1e-12)
-    assert (one.num_pairs, one.num_episodes, one.supports) == (other.num_pairs, other.num_episodes, other.supports)
+    np.testing.assert_allclose(one.fit.log_likelihood, other.fit.log_likelihood, rtol=1e-12)
+    assert (one.data.num_rows, one.data.num_episodes, one.supports) == (
+        other.data.num_rows,
+        other.data.num_episodes,
+        other.supports,
+    )
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -108,11 +108,11 @@ def test_every_kind_of_file_gives_the_answer_of_memory(tmp_path, monkeypatch, ki
         words = {"features": INPUTS, "test": "wilks"} | said
         expected = identify(TABLE, action, **words)
         at_once = identify(source, action, **words)
-        assert "reading" not in at_once.settings
+        assert at_once.data.out_of_core is None
         monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
         found = identify(source, action, **words)
         monkeypatch.delenv("POLICYSPACE_MAX_BYTES_AT_ONCE")
-        assert f"over {NUM} rows" in found.settings["reading"]
+        assert found.data.out_of_core.rows_total == NUM
         close(at_once, expected, 1e-9)
         close(found, expected, tolerance)
 
@@ -128,10 +128,10 @@ def test_folders_of_keys_are_features_too(tmp_path, in_passes):
         TABLE.rename_columns({"colour": "shade"}), "label", features=["x0", "x1", "shade"], test="wilks"
     )
     close(answer, expected, BOLTZMANN)
-    assert identify(tmp_path, "amount", features=["x0", "number"], test="wilks").settings["features"] == [
+    assert identify(tmp_path, "amount", features=["x0", "number"], test="wilks").data.features == (
         "x0",
         "number",
-    ]
+    )
 
 
 @pytest.mark.parametrize("rule", ["simplified", "combinatorial"])
@@ -184,14 +184,13 @@ def test_numbers_as_categories_and_labels_in_the_order_of_memory(tmp_path, monke
     monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
     found = identify(path, "act", **words)
     close(found, expected, BOLTZMANN)
-    for word in ("features", "actions", "groups"):
-        assert found.settings[word] == expected.settings[word]
-    assert found.settings["actions"] == ["2", "9", "10"]
-    assert found.settings["features"] == ["site=8", "site=9", "site=10", "kind=a", "on", "x"]
+    assert (found.data.features, found.policy.groups) == (expected.data.features, expected.policy.groups)
+    assert found.data.actions == ("2", "9", "10")
+    assert found.data.features == ("site=8", "site=9", "site=10", "kind=a", "on", "x")
 
 
 def test_a_file_written_here_needs_no_words(tmp_path, monkeypatch):
-    data = Demonstrations.from_frame(TABLE, "label", INPUTS, "run", "count", reference="go")
+    data = Sample.from_frame(TABLE, "label", INPUTS, "run", "count", reference="go")
     for name in ("log.parquet", "log.csv", "log.csv.gz", "log.feather"):
         policyspace.write(data, tmp_path / name)
         expected = identify(tmp_path / name, test="wilks")
@@ -199,8 +198,8 @@ def test_a_file_written_here_needs_no_words(tmp_path, monkeypatch):
         found = identify(tmp_path / name, test="wilks")
         monkeypatch.delenv("POLICYSPACE_MAX_BYTES_AT_ONCE")
         close(found, expected, BOLTZMANN)
-        assert found.settings["actions"] == ["stay", "up", "go"]
-        assert found.settings["groups"] == ["x0", "x1", "x2", "x3", "colour"]
+        assert found.data.actions == ("stay", "up", "go")
+        assert found.policy.groups == ("x0", "x1", "x2", "x3", "colour")
 
 
 def test_labels_and_levels_that_come_late_are_there(tmp_path, in_passes):
@@ -210,7 +209,7 @@ def test_labels_and_levels_that_come_late_are_there(tmp_path, in_passes):
     late["label"][:10_000] = np.where(late["label"][:10_000] == "zap", "go", late["label"][:10_000])
     found = identify(parquet(tmp_path, pa.table(late)), "label", features=INPUTS, test="wilks")
     close(found, identify(pa.table(late), "label", features=INPUTS, test="wilks"), BOLTZMANN)
-    assert found.settings["actions"] == ["go", "stay", "up", "zap"]
+    assert found.data.actions == ("go", "stay", "up", "zap")
 
 
 def test_a_large_mean_costs_no_digits(tmp_path, in_passes):
@@ -224,7 +223,8 @@ def test_the_same_bits_for_any_number_of_threads(tmp_path):
     stored = data_set(files_of(parts_of(TABLE, pa.parquet.write_table, tmp_path / "f", ".parquet")))
     for action in ("label", "amount"):
         logs = [
-            open_log(stored, Columns(action, INPUTS, "run", "count"), backend=Threads(workers)) for workers in (1, 2, 5)
+            open_log(stored, ColumnRoles(action, INPUTS, "run", "count"), backend=Threads(workers))
+            for workers in (1, 2, 5)
         ]
         answers = [identify(log, test="wilks") for log in logs]
         assert len({json.dumps(answer.to_dict()) for answer in answers}) == 1
@@ -233,7 +233,8 @@ def test_the_same_bits_for_any_number_of_threads(tmp_path):
 
 
 def test_what_looks_at_all_rows_and_what_at_a_sample_is_said(tmp_path, in_passes, monkeypatch):
-    from policyspace.data.large import samples, scan
+    from policyspace.data.large import layout as samples
+    from policyspace.data.large import log as scan
 
     for module in (samples, scan):
         monkeypatch.setattr(module, "MOST_STRETCHED", 6000)
@@ -241,50 +242,51 @@ def test_what_looks_at_all_rows_and_what_at_a_sample_is_said(tmp_path, in_passes
     bent["amount"] = bent["x0"] ** 2 + bent["amount"]
     path = parquet(tmp_path, pa.table(bent))
     found = identify(path, "amount", features=INPUTS)
-    assert found.test == "lean"
-    assert found.core == ["x0", "x2"]
+    assert found.test.name == "lean"
+    assert found.selected == ("x0", "x2")
     assert "it looked at all 24000 rows, by a sample of 6000 of which" in str(found)
-    assert "sample" not in found.promise
+    assert found.guarantee.sample == "" and "a sample of" not in found.guarantee.text
     monkeypatch.setenv("POLICYSPACE_MAX_PRODUCTS", "1000")
     answer = identify(path, "amount", features=INPUTS)
-    assert answer.test == "lean"
-    assert answer.core == ["x0"]  # the use of x2 is too small for the sample
-    assert "more than POLICYSPACE_MAX_PRODUCTS" in answer.settings["test_note"]
+    assert answer.test.name == "lean"
+    assert answer.selected == ("x0",)  # the use of x2 is too small for the sample
+    assert "more than POLICYSPACE_MAX_PRODUCTS" in answer.test.note
     sample = "a sample of 6000 of 24000 rows"
-    for words in (answer.settings["reading"], answer.settings["test_note"], answer.promise, str(answer)):
+    for words in (answer.guarantee.text, str(answer)):
         assert sample in words
-    assert any("of 24000 rows" in assumption.words for assumption in answer.assumptions)
+    assert any("of 24000 rows" in assumption.message for assumption in answer.assumptions)
     straight = identify(path, "amount", features=INPUTS, test="wilks")
-    assert f"the model check looked at {sample}" in str(straight)
-    assert sample not in (straight.promise or "")
+    assert f"the model checks looked at {sample}" in str(straight)
+    assert straight.guarantee is None or sample not in straight.guarantee.text
 
 
 def test_whole_episodes_and_subjects_are_sampled(tmp_path, monkeypatch):
-    from policyspace.data.large import samples, scan
+    from policyspace.data.large import layout as samples
+    from policyspace.data.large import log as scan
 
     for module in (samples, scan):
         monkeypatch.setattr(module, "MOST_STRETCHED", 5000)
     path = parquet(tmp_path)
     for said in ({"episodes": "run"}, {"subjects": "run"}):
-        log = open_log(data_set(files_of(path)), Columns("amount", ["x0", "x1"], **said))
+        log = open_log(data_set(files_of(path)), ColumnRoles("amount", ["x0", "x1"], **said))
         codes = log.episodes if log.subjects is None else log.subjects
-        assert 4900 < log.num_pairs <= 5000
+        assert 4900 < log.num_rows <= 5000
         assert (np.bincount(codes) == 40).all()
         assert log.num_episodes == (NUM // 40 if "episodes" in said else None)
-    log = open_log(data_set(files_of(path)), Columns("amount", ["x0", "x1"]))
+    log = open_log(data_set(files_of(path)), ColumnRoles("amount", ["x0", "x1"]))
     whole = TABLE["x0"].to_numpy()
     starts = np.flatnonzero(np.isin(whole, log.features[::1000, 0]))
     np.testing.assert_array_equal(np.concatenate([whole[s : s + 1000] for s in starts])[:3000], log.features[:3000, 0])
 
 
 def test_rows_of_every_action_weigh_what_there_is(tmp_path, monkeypatch):
-    from policyspace.data.large import samples
+    from policyspace.data.large import layout as samples
 
     monkeypatch.setattr(samples, "MOST_OF_AN_ACTION", 300)
     rare = rows(7)
     rare["label"] = np.where(np.arange(NUM) % 3000 == 0, "zap", rare["label"])
-    log = open_log(data_set(files_of(parquet(tmp_path, pa.table(rare)))), Columns("label", INPUTS))
-    strata, (names, counts) = log.whole.strata, np.unique(rare["label"], return_counts=True)
+    log = open_log(data_set(files_of(parquet(tmp_path, pa.table(rare)))), ColumnRoles("label", INPUTS))
+    strata, (names, counts) = log.rows.strata, np.unique(rare["label"], return_counts=True)
     assert strata.action_names == tuple(names)
     assert np.bincount(strata.actions).tolist() == [300, 300, 300, 8]
     np.testing.assert_allclose(np.bincount(strata.actions, strata.weights), counts)
@@ -295,8 +297,8 @@ def test_robust_takes_the_sample_and_any_policy_is_tested(tmp_path, in_passes):
     robust = identify(path, "amount", features=INPUTS, subjects="run", test="robust")
     expected = identify(TABLE, "amount", features=INPUTS, subjects="run", test="robust")
     np.testing.assert_allclose(statistics(robust), statistics(expected), rtol=1e-9)  # the sample holds all rows here
-    assert identify(path, "amount", features=INPUTS, policy="any").test == "lean"
-    assert identify(path, "label", features=INPUTS, test="mixture").tests
+    assert identify(path, "amount", features=INPUTS, policy="any").test.name == "lean"
+    assert identify(path, "label", features=INPUTS, test="mixture").groups
 
 
 def test_coefficients_and_plans(tmp_path, monkeypatch):
@@ -313,10 +315,10 @@ def test_coefficients_and_plans(tmp_path, monkeypatch):
         for one, other in zip(here.rows, there.rows, strict=True):
             for word in ("estimate", "standard_error", "lower", "upper", "p_value"):
                 np.testing.assert_allclose(getattr(one, word), getattr(other, word), rtol=1e-6, atol=1e-9)
-        for word in ("num_pairs", "num_parameters", "log_likelihood", "null_log_likelihood", "aic", "bic", "mcfadden"):
+        for word in ("num_rows", "num_parameters", "log_likelihood", "null_log_likelihood", "aic", "bic", "mcfadden"):
             np.testing.assert_allclose(getattr(here.fit, word), getattr(there.fit, word), rtol=1e-9)
         assert f"of {NUM} of {NUM} rows" in str(here)
-        assert planned.num_pairs == plan_expected.num_pairs == NUM
+        assert planned.num_rows == plan_expected.num_rows == NUM
         for one, other in zip(planned.groups, plan_expected.groups, strict=True):
             np.testing.assert_allclose(one.pairs.value, other.pairs.value, rtol=1e-5)
             np.testing.assert_allclose(one.detectable_effect, other.detectable_effect, rtol=1e-5)
@@ -342,7 +344,7 @@ def test_what_reads_no_passes_says_so(tmp_path, in_passes):
     with pytest.raises(InputError, match="formula needs all rows in memory"):
         identify(path, formula="amount ~ x0 + x1")
     with pytest.raises(InputError, match="this needs all rows in memory"):
-        policyspace.data.sources.demonstrations_of(path, "amount", INPUTS)
+        policyspace.data.request.load_sample(path, "amount", INPUTS)
     with pytest.raises(InputError, match="the paper's bounds need all rows in memory, found 24000"):
         policyspace.theory.assess(path, "amount", features=INPUTS, covariance=[[1.0]])
 
@@ -357,18 +359,18 @@ class Counted:
 def test_rows_without_an_episode_are_dropped_from_every_pass(tmp_path):
     run = [None if i % 7 == 0 else i // 40 for i in range(NUM)]
     table = TABLE.set_column(TABLE.column_names.index("run"), "run", pa.array(run))
-    log = open_log(data_set(files_of(parquet(tmp_path, table))), Columns("amount", ["x0"], "run", missing="drop"))
-    assert log.whole.rows.total(Counted()) == (log.whole.num_rows,) == (NUM - -(-NUM // 7),)
+    log = open_log(data_set(files_of(parquet(tmp_path, table))), ColumnRoles("amount", ["x0"], "run", missing="drop"))
+    assert log.rows.total(Counted()) == (log.rows.num_rows,) == (NUM - -(-NUM // 7),)
 
 
 def test_separated_data_are_said_to_be(tmp_path, in_passes):
     table = rows(8)
     table["label"] = np.where(table["x0"] > 0, "go", "stay")
     answer = identify(parquet(tmp_path, pa.table(table)), "label", features=INPUTS)
-    assert answer.separated
-    assert answer.test == "lean"  # Firth's test, which memory allows, needs all rows
-    assert answer.promise is None
-    assert "x0" in answer.core
+    assert answer.fit.separated
+    assert answer.test.name == "lean"  # Firth's test, which memory allows, needs all rows
+    assert answer.guarantee is None
+    assert "x0" in answer.selected
 
 
 def test_collinear_columns_are_named(tmp_path, in_passes):
@@ -377,7 +379,7 @@ def test_collinear_columns_are_named(tmp_path, in_passes):
     for action in ("label", "amount"):
         found = identify(parquet(tmp_path, pa.table(table)), action, features=INPUTS, test="wilks")
         expected = identify(pa.table(table), action, features=INPUTS, test="wilks")
-        assert not found.identifiable
+        assert not found.fit.identifiable
         assert found.warnings == expected.warnings
 
 
@@ -391,7 +393,7 @@ def test_the_command_takes_folders_and_patterns(tmp_path, in_passes):
         result = CliRunner().invoke(app, said)
         assert result.exit_code == 0, result.output
         assert expected in " ".join(result.output.split())
-        assert f"over {NUM} rows" in result.output
+        assert f"\n{NUM} rows, " in result.output
 
 
 MEASURED = """

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 
 import policyspace
-from policyspace.data.large.backend import Threads, backend_of, tree_sum
-from policyspace.data.large.files import DataFile
-from policyspace.data.large.parts import Part
-from policyspace.data.large.samples import Stretches, scattered
-from policyspace.errors import InputError
-from policyspace.progress import heard_by
+from policyspace import InputError
+from policyspace.data import DataFile, FilePart, Threads, backend_of, tree_sum
+from policyspace.data.large.layout import BlockSample, hashed_order
+from policyspace.runtime import heard_by
 
 distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
 
-PARTS = [Part(DataFile(f"{i}.parquet", ".parquet", 1), i) for i in range(23)]
+PARTS = [FilePart(DataFile(f"{i}.parquet", ".parquet", 1), i) for i in range(23)]
 
 
 def noise(part):
@@ -86,13 +84,13 @@ def test_what_is_no_backend_is_refused():
 def test_a_sample_of_stretches_does_not_depend_on_the_order_of_additions(monkeypatch):
     import pyarrow
 
-    from policyspace.data.large import samples
+    from policyspace.data.large import layout as samples
 
     monkeypatch.setattr(samples, "MOST_STRETCHED", 60)
     rng = np.random.default_rng(2)
-    numbers = scattered(np.sort(rng.integers(0, 40, 400)), 0)
+    numbers = hashed_order(np.sort(rng.integers(0, 40, 400)), 0)
     pieces = [
-        Stretches.of(pyarrow.table({"row": np.arange(s, s + 50)}), numbers[s : s + 50], 60) for s in range(0, 400, 50)
+        BlockSample.of(pyarrow.table({"row": np.arange(s, s + 50)}), numbers[s : s + 50], 60) for s in range(0, 400, 50)
     ]
     distinct, sizes = np.unique(numbers, return_counts=True)
     expected = np.flatnonzero(np.isin(numbers, distinct[np.cumsum(sizes) <= 60]))
@@ -135,9 +133,9 @@ def test_a_cluster_of_which_a_worker_is_killed_gives_the_bits_of_threads(log, pa
         there = [policyspace.identify(path, action, **said, backend=client) for action in ("act", "y")]
         assert len(client.nthreads()) == 1, "it was really killed"
     for one, other in zip(here, there, strict=True):
-        assert one.tests == other.tests
-        assert one.parameters == other.parameters
-        assert one.settings["reading"] == other.settings["reading"]
+        assert one.groups == other.groups
+        assert one.fit.parameters == other.parameters
+        assert one.data.out_of_core == other.data.out_of_core
 
 
 def test_a_scheduler_that_goes_ends_in_a_sentence(log, passes, scheduler, workers):

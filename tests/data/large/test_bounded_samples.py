@@ -5,12 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from policyspace.data.column_choice import Columns
-from policyspace.data.large import samples, scan
-from policyspace.data.large.backend import Threads
-from policyspace.data.large.files import files_of
-from policyspace.data.large.log import open_log
-from policyspace.data.large.parts import data_set
+from policyspace.data import ColumnRoles, Threads, data_set, files_of, open_log
+from policyspace.data.large import layout as samples
+from policyspace.data.large import log as scan
 
 NUM, GROUP = 40_000, 500
 
@@ -45,8 +42,8 @@ def sampled(log, monkeypatch, workers, bounded=True):
     with monkeypatch.context() as patched:
         patched.setattr(scan.Scan, "__call__", counted)
         if not bounded:
-            patched.setattr(scan.Bounds, "add", add)
-        found = open_log(log, Columns(actions="label", features=["x"], episodes="run"), backend=Threads(workers))
+            patched.setattr(scan.SampleThresholds, "add", add)
+        found = open_log(log, ColumnRoles(actions="label", features=["x"], episodes="run"), backend=Threads(workers))
     return found, np.sum(sent, axis=0)
 
 
@@ -54,8 +51,8 @@ def test_samples_are_the_same_and_fewer_rows_come_back(log, monkeypatch):
     plain, sent = sampled(log, monkeypatch, 1, bounded=False)
     for workers in (1, 3):
         found, fewer = sampled(log, monkeypatch, workers)
-        for one, other in ((found, plain), (found.whole.strata, plain.whole.strata)):
+        for one, other in ((found, plain), (found.rows.strata, plain.rows.strata)):
             np.testing.assert_array_equal(one.features, other.features)
             np.testing.assert_array_equal(one.actions, other.actions)
-        assert (found.whole.strata.actions == 2).sum() == (plain.whole.strata.actions == 2).sum() > 50
+        assert (found.rows.strata.actions == 2).sum() == (plain.rows.strata.actions == 2).sum() > 50
         assert (fewer < 0.25 * sent).all(), (fewer, sent)

@@ -9,13 +9,8 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from policyspace.data.column_choice import Columns
-from policyspace.data.large import data_set_of
-from policyspace.data.large.backend import Threads
-from policyspace.data.large.files import files_of, is_many
-from policyspace.data.large.log import open_log
-from policyspace.data.large.parts import data_set
-from policyspace.errors import InputError
+from policyspace import InputError
+from policyspace.data import ColumnRoles, Threads, data_set, data_set_of, files_of, is_many, open_log
 
 NUM = 4000
 
@@ -26,7 +21,7 @@ def table(**columns):
 
 
 def opened(source, workers=2, **said):
-    return open_log(data_set(files_of(source)), Columns("act", **said), backend=Threads(workers))
+    return open_log(data_set(files_of(source)), ColumnRoles("act", **said), backend=Threads(workers))
 
 
 def with_value(place, value, name="b"):
@@ -96,8 +91,8 @@ def test_a_value_that_is_none_is_found_with_its_file_and_row(tmp_path, value, wo
 def test_rows_that_miss_a_value_are_dropped_if_asked_and_counted(tmp_path):
     pa.parquet.write_table(with_value(7, None), tmp_path / "a.parquet", row_group_size=700)
     made = opened(tmp_path, missing="drop")
-    assert made.num_logged == NUM - 1
-    assert made.metadata["warnings"] == [f"rows dropped for missing values: 1 of {NUM}."]
+    assert made.num_rows_total == NUM - 1
+    assert list(made.origin.notes) == [f"rows dropped for missing values: 1 of {NUM}."]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from policyspace.inference.lean import LeanTest
+from policyspace.inference import ScoreTest
 
 LEVEL = 0.05
 Log = tuple[np.ndarray, np.ndarray, np.ndarray, frozenset[int]]
@@ -67,7 +67,7 @@ def selected(log: Log, seed: int) -> set[int]:
     num = x.shape[1]
     labels = 2 if np.issubdtype(a.dtype, np.integer) else None
     singles = [(i,) for i in range(num)]
-    results = LeanTest(x, a, singles, labels, episodes=episodes, significance=LEVEL, seed=seed).one_out()
+    results = ScoreTest(x, a, singles, labels, episodes=episodes, significance=LEVEL, seed=seed).one_out()
     chosen: set[int] = set()
     for rank, group in enumerate(sorted(results, key=lambda g: results[g].p_value)):
         if results[group].p_value > LEVEL / (num - rank):

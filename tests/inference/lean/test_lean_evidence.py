@@ -7,7 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
-from policyspace.inference.lean.evidence import SPREADS, Mixture, flip_p_value, log_evidence
+from policyspace.inference.lean import GaussianMixtureEValue, log_evidence, sign_flip_p_value
+from policyspace.inference.lean.lean_test import SPREADS
 
 
 def test_one_entry_is_the_likelihood_ratio_averaged_over_a_normal_prior():
@@ -17,7 +18,7 @@ def test_one_entry_is_the_likelihood_ratio_averaged_over_a_normal_prior():
         / norm.pdf(score, 0, np.sqrt(variance))
         for d in SPREADS
     ]
-    found = Mixture(np.array([[variance]]), np.array([True])).log(np.array([[score]]))[0]
+    found = GaussianMixtureEValue(np.array([[variance]]), np.array([True])).log(np.array([[score]]))[0]
     assert found == pytest.approx(np.log(np.mean(by_hand)), rel=1e-7)
 
 
@@ -33,7 +34,7 @@ def test_two_entries_with_the_minor_one_left_out_or_at_half_size():
             shifts = np.array([[spread * t, minor * spread * u] for t in nodes for u in nodes]) @ variance
             ratio = null.pdf(score - shifts) / null.pdf(score)
             values.append(np.outer(weights, weights).ravel() @ ratio)
-    found = Mixture(variance, np.array([True, False])).log(score[None])[0]
+    found = GaussianMixtureEValue(variance, np.array([True, False])).log(score[None])[0]
     assert found == pytest.approx(np.log(np.mean(values)), abs=1e-6)
 
 
@@ -42,7 +43,7 @@ def test_the_e_value_has_mean_one_under_the_null():
     root = rng.standard_normal((3, 3))
     variance = 5 * root @ root.T
     draws = rng.multivariate_normal(np.zeros(3), variance, 400_000)
-    values = np.exp(Mixture(variance, np.array([True, True, False])).log(draws))
+    values = np.exp(GaussianMixtureEValue(variance, np.array([True, True, False])).log(draws))
     assert values.mean() == pytest.approx(1, abs=0.05)
 
 
@@ -50,10 +51,10 @@ def test_flips_of_few_clusters_are_all_enumerated():
     rng = np.random.default_rng(2)
     clusters = rng.standard_normal((9, 2)) * [1, 3] + [0.6, 0]
     major = np.array([True, False])
-    mixture = Mixture(clusters.T @ clusters, major)
+    mixture = GaussianMixtureEValue(clusters.T @ clusters, major)
     observed = mixture.log(clusters.sum(axis=0)[None])[0]
     everything = mixture.log(np.array(list(product([-1.0, 1.0], repeat=9))) @ clusters)
-    p_value, statistic = flip_p_value(clusters, major, 1.0, 999, 0)
+    p_value, statistic = sign_flip_p_value(clusters, major, 1.0, 999, 0)
     assert statistic == pytest.approx(observed)
     assert p_value == pytest.approx(np.mean(everything >= observed - 1e-9))
 
@@ -63,9 +64,9 @@ def test_random_flips_come_close_to_enumeration_and_never_reach_zero():
     clusters = rng.standard_normal((15, 1)) + 0.3
     signs = np.array(list(product([-1.0, 1.0], repeat=15)))
     exact = np.mean(np.abs(signs @ clusters) >= abs(clusters.sum()) - 1e-9)
-    p_value, _ = flip_p_value(clusters, np.array([True]), 1.0, 20_000, 0)
+    p_value, _ = sign_flip_p_value(clusters, np.array([True]), 1.0, 20_000, 0)
     assert p_value == pytest.approx(exact, abs=4 * np.sqrt(exact / 500))
-    certain, _ = flip_p_value(np.ones((15, 1)), np.array([True]), 1.0, 999, 0)
+    certain, _ = sign_flip_p_value(np.ones((15, 1)), np.array([True]), 1.0, 999, 0)
     assert certain >= 1 / 1000
 
 
@@ -73,7 +74,7 @@ def test_shrinking_the_observed_sum_can_only_raise_p():
     rng = np.random.default_rng(6)
     clusters = rng.standard_normal((10, 2)) + 0.5
     major = np.array([True, True])
-    raised = [flip_p_value(clusters, major, shrink, 999, 0)[0] for shrink in (1.0, 0.8, 0.5)]
+    raised = [sign_flip_p_value(clusters, major, shrink, 999, 0)[0] for shrink in (1.0, 0.8, 0.5)]
     assert raised == sorted(raised)
 
 

@@ -10,20 +10,15 @@ import pytest
 from scipy.stats import binom
 
 from policyspace import identify
-from policyspace.data.blocks import Block
-from policyspace.data.column_choice import Columns
-from policyspace.data.large import samples, scan
-from policyspace.data.large.backend import Threads, tree_sum
-from policyspace.data.large.files import files_of
+from policyspace.data import ColumnRoles, RowBlock, Threads, data_set, files_of, open_log, tree_sum
+from policyspace.data.large import layout as samples
+from policyspace.data.large import log as scan
 from policyspace.data.large.layout import column_numbers
-from policyspace.data.large.log import open_log
-from policyspace.data.large.parts import data_set
-from policyspace.inference.lean import all_rows, nuisance
-from policyspace.inference.lean.clusters import Owned, Runs
-from policyspace.inference.lean.scores import Scorer
-from policyspace.inference.lean.sums import Steps
+from policyspace.inference.lean import RowBlocks, Scorer, StepFeatures, WholeClusters
+from policyspace.inference.lean import clusters as all_rows
+from policyspace.inference.lean import regression as nuisance
 
-NUM, LONG = 12_000, 30
+NUM, LONG = 6_000, 30
 FEATURES = ["x0", "x1", "x2", "colour"]
 
 
@@ -58,7 +53,7 @@ def sampled(monkeypatch, most):
 
 
 def opened(folder, action, backend=None, **said):
-    return open_log(data_set(files_of(folder)), Columns(action, FEATURES, **said), backend=backend)
+    return open_log(data_set(files_of(folder)), ColumnRoles(action, FEATURES, **said), backend=backend)
 
 
 @pytest.mark.parametrize(
@@ -76,21 +71,21 @@ def test_whole_episodes_are_tested_as_in_memory(tmp_path, action, said, rule):
     log = opened(stored(table, tmp_path / "f"), action, **said)
     words = {"test": "lean", "dependence": "episodes", "rule": rule}
     found, expected = identify(log, **words), identify(table, action, features=FEATURES, **said, **words)
-    for one, other in zip(found.tests, expected.tests, strict=True):
+    for one, other in zip(found.groups, expected.groups, strict=True):
         for word in ("statistic", "p_value", "adjusted_p_value"):
             np.testing.assert_allclose(getattr(one, word), getattr(other, word), rtol=3e-6, atol=3e-6)
         # Curves that overlap leave weights, and what they say between the values seen, less sure than what they explain.
-        np.testing.assert_allclose(one.behavioural_effect, other.behavioural_effect, rtol=1e-3)
+        np.testing.assert_allclose(one.action_effect, other.action_effect, rtol=1e-3)
     assert found.supports == expected.supports
-    assert found.dependence == expected.dependence
-    assert f"it looked at all {NUM} rows" in found.settings["test_note"]
+    assert found.clusters.kind == expected.clusters.kind
+    assert f"it looked at all {NUM} rows" in found.test.note
 
 
 def test_a_sample_chooses_and_all_rows_decide_as_in_memory(tmp_path, monkeypatch):
     """Linear regressions, with steps at fixed places: those of the sample and of all rows are the same, and so the sums."""
     monkeypatch.setattr(nuisance, "ROWS_A_COLUMN", 1e9)
     monkeypatch.setattr(
-        Scorer, "_at_quantiles", lambda self, index, fit: Steps(index, np.zeros(1, int), np.zeros(1), np.ones(1))
+        Scorer, "_at_quantiles", lambda self, index, fit: StepFeatures(index, np.zeros(1, int), np.zeros(1), np.ones(1))
     )
     table = table_of(seed=3).drop_columns(["colour", "label", "other"])
     words = {"features": ["x0", "x1"], "episodes": "run", "test": "lean", "dependence": "episodes"}
@@ -99,10 +94,10 @@ def test_a_sample_chooses_and_all_rows_decide_as_in_memory(tmp_path, monkeypatch
     monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
     found = identify(stored(table, tmp_path / "f"), "amount", **words)
     for answer in (found, expected):
-        assert "regressions are linear" in answer.settings["test_note"]
-        assert "400 episodes" in answer.settings["test_note"]
+        assert "regressions are linear" in answer.test.note
+        assert "200 episodes" in answer.test.note
     np.testing.assert_allclose(
-        [t.statistic for t in found.tests], [t.statistic for t in expected.tests], rtol=1e-6, atol=1e-6
+        [t.statistic for t in found.groups], [t.statistic for t in expected.groups], rtol=1e-6, atol=1e-6
     )
 
 
@@ -141,8 +136,8 @@ def test_what_a_part_sends_back_is_bounded(tmp_path, monkeypatch):
     backend = Travelling()
     found = identify(opened(folder, "amount", backend), **words)
     assert 10_000 < backend.most <= 160_000
-    assert found.settings["reading"] != expected.settings["reading"]  # more passes
-    assert [t.p_value for t in found.tests] == pytest.approx([t.p_value for t in expected.tests], rel=1e-9)
+    assert found.data.out_of_core.passes > expected.data.out_of_core.passes  # more passes
+    assert [t.p_value for t in found.groups] == pytest.approx([t.p_value for t in expected.groups], rel=1e-9)
 
 
 @pytest.mark.parametrize("action", ["amount", "label"])
@@ -157,13 +152,13 @@ def test_all_rows_show_what_the_sample_does_not(tmp_path, monkeypatch, action):
     monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
     words = {"features": ["x0", "x1"], "policy": "any"}
     answer = identify(folder, action, **words)
-    assert answer.core == ["x0"]
+    assert answer.selected == ("x0",)
     assert f"all {num} rows" in str(answer)
-    assert "sample" not in answer.promise
+    assert answer.guarantee.sample == ""
     monkeypatch.setenv("POLICYSPACE_MAX_PRODUCTS", "1")
     few = identify(folder, action, **words)
-    assert few.core == []
-    assert f"a sample of 12000 of {num} rows" in few.promise
+    assert few.selected == ()
+    assert f"a sample of 12000 of {num} rows" in few.guarantee.text
 
 
 @pytest.mark.parametrize("rare", [0.0, 0.5])
@@ -175,31 +170,31 @@ def test_values_that_the_sample_does_not_show_leave_the_test_to_the_sample(tmp_p
     known = set(opened(stored(table, folder), "amount", episodes="run").episodes.tolist())
     assert len(known) == 100
     log = opened(folder, "amount", episodes="run")
-    place = np.searchsorted(log.whole.owners, column_numbers(table["run"]))
+    place = np.searchsorted(log.rows.owners, column_numbers(table["run"]))
     unseen = ~np.isin(table["x1"].to_numpy(), log.features[:, 1])
     where = place == place[unseen][0]
     column = np.where(np.arange(NUM) % 2, rare, 0.0) + where * np.linspace(1, 2, NUM)
     hidden = table.set_column(table.column_names.index("x2"), "x2", pa.array(column))
     answer = identify(opened(stored(hidden, folder), "amount", episodes="run"), test="lean")
-    assert "'x2' has values that the sample does not show" in answer.settings["test_note"]
-    assert f"a sample of 3000 of {NUM} rows" in answer.promise
-    assert "x2" not in answer.core
+    assert "'x2' has values that the sample does not show" in answer.test.note
+    assert f"a sample of 3000 of {NUM} rows" in answer.guarantee.text
+    assert "x2" not in answer.selected
 
 
 def test_owners_stay_together_and_clusters_are_about_equal():
     owners = np.sort(np.random.default_rng(0).integers(0, 2**63, 5000).astype(np.uint64))
     rows = np.random.default_rng(1).permutation(np.repeat(owners, 3))
-    codes = Owned.of(owners, 1024).codes(Block(np.zeros((len(rows), 1)), rows, owners=rows))
+    codes = WholeClusters.of(owners, 1024).codes(RowBlock(np.zeros((len(rows), 1)), rows, owners=rows))
     assert all(len(np.unique(codes[rows == owner])) == 1 for owner in owners[:50])
     assert set(np.bincount(codes)[:-1]) == {15}
-    few = Owned.of(owners[:7], 1024)
-    assert few.codes(Block(np.zeros((7, 1)), rows[:7], owners=owners[:7])).tolist() == list(range(7))
+    few = WholeClusters.of(owners[:7], 1024)
+    assert few.codes(RowBlock(np.zeros((7, 1)), rows[:7], owners=owners[:7])).tolist() == list(range(7))
 
 
 def test_runs_go_on_from_block_to_block_and_end_with_a_file():
-    runs = Runs(100, 64)
-    whole = runs.codes(Block(np.zeros((1000, 1)), np.zeros(1000), start=5000))
-    halves = [runs.codes(Block(np.zeros((500, 1)), np.zeros(500), start=start)) for start in (5000, 5500)]
+    runs = RowBlocks(100, 64)
+    whole = runs.codes(RowBlock(np.zeros((1000, 1)), np.zeros(1000), start=5000))
+    halves = [runs.codes(RowBlock(np.zeros((500, 1)), np.zeros(500), start=start)) for start in (5000, 5500)]
     assert np.concatenate(halves).tolist() == whole.tolist()
     assert all(len(set(whole[start : start + 100])) == 1 for start in range(0, 1000, 100))
     assert 5 < len(set(whole)) <= 10
@@ -231,10 +226,10 @@ def test_the_level_is_kept_where_rows_hang_together(tmp_path, monkeypatch, named
         columns = {"used": x, "drift": own[0], "amount": 0.2 * x + 0.15 * x**2 + own[1], "run": np.arange(num) // 2000}
         folder = stored(pa.table({name: column[order] for name, column in columns.items()}), tmp_path / "f")
         said = {"episodes": "run"} if named else {}
-        log = open_log(data_set(files_of(folder)), Columns("amount", ["used", "drift"], **said))
+        log = open_log(data_set(files_of(folder)), ColumnRoles("amount", ["used", "drift"], **said))
         answer = identify(log, policy="any")
-        assert f"all {num} rows" in answer.settings["test_note"]
-        false += "drift" in answer.core
-        found += "used" in answer.core
+        assert f"all {num} rows" in answer.test.note
+        false += "drift" in answer.selected
+        found += "used" in answer.selected
     assert false <= binom.ppf(0.999, 60, 0.05)
     assert found == 60

@@ -1,19 +1,32 @@
-"""Regressions from sums of products are those of explicit least squares."""
+"""Which rows are looked at, and regressions from sums of products: they are those of explicit least squares."""
 
 import numpy as np
 import pytest
 
-from policyspace.inference.lean.bases import Basis, Bumps, Linear, Products, Scale, Waves
-from policyspace.inference.lean.held_out import folds, held_out_error
-from policyspace.inference.lean.moments import Projector, moments
-from policyspace.inference.lean.nuisance import WIDEST, richest_family, rows_needed
-from policyspace.inference.lean.rows import Rows, checked_rows
+from policyspace.inference.lean import (
+    Basis,
+    Bumps,
+    InputTransform,
+    LeanRows,
+    Linear,
+    Products,
+    Projector,
+    Waves,
+    checked_rows,
+    folds,
+    held_out_error,
+    largest_basis,
+    min_rows,
+    moments,
+    sample_of_episodes,
+)
+from policyspace.inference.lean.regression import WIDEST
 
 FOUR, CURVED, NONE = np.ones(4, bool), np.array([True, True, True, False]), np.zeros(4, bool)
 """Masks of the inputs of `some_rows`: all, those with more than two values, none."""
 
 
-def some_rows(num: int = 300, seed: int = 1, wiggle: float = 0.0) -> Rows:
+def some_rows(num: int = 300, seed: int = 1, wiggle: float = 0.0) -> LeanRows:
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((num, 4))
     x[:, 3] = x[:, 3] > 0
@@ -21,16 +34,16 @@ def some_rows(num: int = 300, seed: int = 1, wiggle: float = 0.0) -> Rows:
     return checked_rows(x, action, episodes=np.arange(num) // 10)
 
 
-def every_block(rows: Rows) -> Basis:
+def every_block(rows: LeanRows) -> Basis:
     return Basis(
         (
             Linear.of(4),
-            Bumps.of(rows, 3, CURVED, Scale.of(rows)),
+            Bumps.of(rows, 3, CURVED, InputTransform.of(rows)),
             Products.pairs(rows, NONE),
             Products.powers(rows, 3, CURVED),
             Waves.of(rows, 12, 0, FOUR, NONE),
         ),
-        Scale.of(rows),
+        InputTransform.of(rows),
     )
 
 
@@ -85,7 +98,7 @@ def test_repeated_and_empty_columns_do_no_harm():
 
 def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
     rows = some_rows()
-    basis = Basis((Linear.of(4), Products.powers(rows, 2, CURVED), Products.pairs(rows, NONE)), Scale.of(rows))
+    basis = Basis((Linear.of(4), Products.powers(rows, 2, CURVED), Products.pairs(rows, NONE)), InputTransform.of(rows))
     fold = folds(rows, seed=3)
     assert all(len(np.unique(fold[rows.episode == episode])) == 1 for episode in range(30))
     error = held_out_error(moments(basis, rows, fold, 5), np.ones(basis.width, bool), np.array([basis.width]))
@@ -100,7 +113,7 @@ def test_held_out_error_is_that_of_fitting_and_predicting_fold_by_fold():
 def test_the_family_is_the_richest_that_rows_can_feed_whatever_the_agent_does():
     """A linear agent gets it, too: that a simpler family predicts as well says too little about the product of misfits."""
     for num in (600, 2000, 20_000):
-        family = richest_family(some_rows(num), 0)
+        family = largest_basis(some_rows(num), 0)
         assert family.name.startswith(("fine curves and products", "curves, products and"))
         assert num / 16 < family.basis.width <= num / 8 or family.basis.width > 300
         assert family.too_simple is None
@@ -111,31 +124,30 @@ def test_more_rows_never_make_the_family_poorer(inputs):
     rng = np.random.default_rng(0)
     for num in (6000, 8000, 12_000, 30_000):
         x = rng.standard_normal((num, inputs))
-        family = richest_family(checked_rows(x, x[:, 0] + rng.standard_normal(num)), 0)
+        family = largest_basis(checked_rows(x, x[:, 0] + rng.standard_normal(num)), 0)
         assert family.name.startswith(("fine curves and products", "curves, products and"))
         assert family.too_simple is None
 
 
 def test_without_products_of_all_inputs_the_family_says_how_many_rows_would_do():
-    few = richest_family(some_rows(100), 0)
+    few = largest_basis(some_rows(100), 0)
     assert few.name == "linear" and "100 rows are too few" in few.too_simple and "which need 112" in few.too_simple
     assert (
-        richest_family(some_rows(111), 0).too_simple is not None
-        and richest_family(some_rows(112), 0).too_simple is None
+        largest_basis(some_rows(111), 0).too_simple is not None and largest_basis(some_rows(112), 0).too_simple is None
     )
     rng = np.random.default_rng(1)
     x = rng.standard_normal((2000, 60))
-    many = richest_family(checked_rows(x, x[:, 0] + rng.standard_normal(2000)), 0)
+    many = largest_basis(checked_rows(x, x[:, 0] + rng.standard_normal(2000)), 0)
     assert many.name == "linear" and "60 inputs are too many" in many.too_simple and "47 at most" in many.too_simple
     assert 1 + 47 * 50 // 2 <= WIDEST < 1 + 48 * 51 // 2
-    alone = richest_family(checked_rows(x[:30, :1], x[:30, 1]), 0)
+    alone = largest_basis(checked_rows(x[:30, :1], x[:30, 1]), 0)
     assert alone.too_simple is None  # the only input: nothing is regressed on others
 
 
 def test_two_valued_inputs_have_products_and_no_curves():
     rng = np.random.default_rng(2)
     x = (rng.random((400, 5)) < 0.5).astype(float)
-    family = richest_family(checked_rows(x, x[:, 0] + rng.standard_normal(400)), 0)
+    family = largest_basis(checked_rows(x, x[:, 0] + rng.standard_normal(400)), 0)
     assert [block.name for block in family.basis.blocks][:2] == ["linear", "pairs"] and family.too_simple is None
 
 
@@ -148,7 +160,7 @@ def test_inputs_that_stay_the_same_within_few_episodes_have_curves_of_few_points
         still, episodes = rng.standard_normal((num_episodes, 2)), np.arange(num) // 40
         x = np.hstack([still[episodes], rng.standard_normal((num, 2))])
         episodes = rng.permutation(episodes) if shuffled else episodes
-        return richest_family(checked_rows(x, rng.standard_normal(num), episodes=episodes), 0)
+        return largest_basis(checked_rows(x, rng.standard_normal(num), episodes=episodes), 0)
 
     enough, fewer, ordinary = family(34), family(33), family(34, shuffled=True)
     depends = [found.basis.depends for found in (enough, fewer, ordinary)]
@@ -167,9 +179,9 @@ def test_levels_of_a_category_have_no_products_with_each_other_and_ask_for_no_ro
     rows = checked_rows(x, rng.standard_normal(400))
     pairs = Products.pairs(rows, np.zeros(11, bool))
     assert {tuple(pair) for pair in pairs.factors} == {(i, 10) for i in range(10)}
-    assert richest_family(rows, 0).too_simple is None and rows_needed([10, 1]) == 8 * (1 + 11 + 10 + 1) <= 400
-    few = richest_family(checked_rows(x[:180], rng.standard_normal(180)), 0).too_simple
-    assert f"which need {rows_needed([10, 1])}" in few
+    assert largest_basis(rows, 0).too_simple is None and min_rows([10, 1]) == 8 * (1 + 11 + 10 + 1) <= 400
+    few = largest_basis(checked_rows(x[:180], rng.standard_normal(180)), 0).too_simple
+    assert f"which need {min_rows([10, 1])}" in few
 
 
 def test_inputs_with_heavy_tails_are_seen_by_their_ranks():
@@ -177,8 +189,17 @@ def test_inputs_with_heavy_tails_are_seen_by_their_ranks():
     rng = np.random.default_rng(5)
     z = rng.standard_normal((4000, 2))
     rows = checked_rows(np.column_stack([np.exp(2 * z[:, 0]), z[:, 1]]), rng.standard_normal(4000))
-    seen = Scale.of(rows)(rows.inputs)
+    seen = InputTransform.of(rows)(rows.inputs)
     middle = np.abs(z[:, 0]) < 2
     np.testing.assert_allclose(seen[middle, 0], z[middle, 0], atol=0.15)
     assert np.array_equal(seen[:, 1], np.clip(rows.inputs[:, 1], -4, 4))
     assert (np.diff(seen[np.argsort(z[:, 0]), 0]) >= 0).all()
+
+
+def test_a_sample_is_made_of_whole_episodes():
+    episodes = np.repeat(np.arange(40), 25)
+    rows = sample_of_episodes(episodes, 1000, 300)
+    assert len(rows) == 250 and all(np.sum(episodes[rows] == e) == 25 for e in np.unique(episodes[rows]))
+    assert np.array_equal(sample_of_episodes(episodes, 1000, 1000), np.arange(1000))  # all of them
+    assert np.array_equal(sample_of_episodes(None, 1000, 300), np.arange(300))
+    assert np.array_equal(sample_of_episodes(episodes // 10, 1000, 300), np.arange(300))  # four episodes are too few

@@ -4,17 +4,23 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from policyspace.data.blocks import Block
-from policyspace.inference.lean.all_rows import InMemory
-from policyspace.inference.lean.bases import Basis, Linear, Products, Scale
-from policyspace.inference.lean.clusters import Listed
-from policyspace.inference.lean.leverage import shrink_factor
-from policyspace.inference.lean.rows import Rows, checked_rows
-from policyspace.inference.lean.scores import Scorer
-from policyspace.inference.lean.sums import FREQUENCIES, add_by_cluster
+from policyspace.data import RowBlock
+from policyspace.inference.lean import (
+    Basis,
+    InMemory,
+    InputTransform,
+    LeanRows,
+    Linear,
+    ListedClusters,
+    Products,
+    Scorer,
+    checked_rows,
+)
+from policyspace.inference.lean.lean_test import shrink_factor
+from policyspace.inference.lean.scores import FREQUENCIES, add_by_cluster
 
 
-def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> Rows:
+def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> LeanRows:
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((num, 4))
     x[:, 1] += 0.7 * x[:, 0]
@@ -22,10 +28,10 @@ def some_rows(num: int, num_actions: int = 1, seed: int = 0) -> Rows:
     return checked_rows(x, actions, episodes=np.arange(num) // 20)
 
 
-def scorer_of(rows: Rows, squares: bool = False) -> Scorer:
+def scorer_of(rows: LeanRows, squares: bool = False) -> Scorer:
     every, none = np.ones(4, bool), np.zeros(4, bool)
     products = (Products.powers(rows, 2, every), Products.pairs(rows, none))
-    basis = Basis((Linear.of(4), *products) if squares else (Linear.of(4),), Scale.of(rows))
+    basis = Basis((Linear.of(4), *products) if squares else (Linear.of(4),), InputTransform.of(rows))
     return Scorer(rows, basis, InMemory(rows))
 
 
@@ -44,7 +50,7 @@ def test_linear_use_is_the_generalised_covariance_measure(without_steps):
     rows = some_rows(400)
     scorer = scorer_of(rows)
     plan = scorer.plan([1, 2, 3], [0])
-    (found,) = scorer.cluster_scores([plan], [Listed(np.arange(400))])
+    (found,) = scorer.cluster_scores([plan], [ListedClusters(np.arange(400))])
     table = np.column_stack([np.ones(400), rows.inputs[:, 1:]])
     product = residual(table, rows.actions[:, 0]) * residual(table, rows.inputs[:, 0])
     expected = product.sum() / np.sqrt(np.sum(product**2) - product.sum() ** 2 / 400)
@@ -58,7 +64,7 @@ def test_every_entry_against_regressions_of_the_whole_table(without_steps):
     scorer = scorer_of(rows, squares=True)
     plan = scorer.plan([2, 3], [0, 1])
     codes = rows.episode
-    (found,) = scorer.cluster_scores([plan], [Listed(codes)])
+    (found,) = scorer.cluster_scores([plan], [ListedClusters(codes)])
     table = scorer.basis.columns(rows.inputs)[:, scorer.basis.within([2, 3])]
 
     def unit(columns: np.ndarray) -> np.ndarray:
@@ -82,9 +88,9 @@ def test_many_supports_in_one_pass_are_each_as_if_alone():
     rows = some_rows(300)
     scorer = scorer_of(rows)
     plans = [scorer.plan([i for i in range(4) if i != j], [j]) for j in range(4)]
-    together = scorer.cluster_scores(plans, [Listed(rows.episode)] * 4)
+    together = scorer.cluster_scores(plans, [ListedClusters(rows.episode)] * 4)
     for plan, scores in zip(plans, together, strict=True):
-        assert np.allclose(scores.sums, scorer.cluster_scores([plan], [Listed(rows.episode)])[0].sums)
+        assert np.allclose(scores.sums, scorer.cluster_scores([plan], [ListedClusters(rows.episode)])[0].sums)
 
 
 def test_an_input_that_the_others_determine_is_not_scored():
@@ -143,7 +149,7 @@ def test_actions_and_inputs_are_regressed_on_steps_of_first_fits_too(discrete):
             centres = np.quantile(fit, (np.arange(num) + 0.5) / num)
             steps.append(expit(2 * (fit[:, None] - centres) / np.gradient(centres)))
     regressed = np.hstack([kept, *steps])
-    found = look.left(Block(rows.inputs, rows.actions), look.fitted(table, table @ look.slopes)) * look.spread
+    found = look.left(RowBlock(rows.inputs, rows.actions), look.fitted(table, table @ look.slopes)) * look.spread
     for position, target in enumerate((*rows.actions.T, rows.inputs[:, 3])):
         np.testing.assert_allclose(found[:, position], residual(regressed, target), atol=2e-3)
     np.testing.assert_allclose(look.spread, np.sqrt((found**2).mean(axis=0)), rtol=1e-6)

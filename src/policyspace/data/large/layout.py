@@ -1,25 +1,34 @@
-"""What is made of the columns of a log: numbers as they are, categories one-hot, labels as codes; complete rows only."""
+"""Rows of a part as arrays; samples taken in a pass."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from policyspace.data.blocks import LARGEST, Block, check_size
-from policyspace.data.columns import Table
-from policyspace.data.large.parts import Part
-from policyspace.data.missing import TEXTS, Missing, is_missing
-from policyspace.data.readers import located
+from policyspace.data.columns import DataTable
+from policyspace.data.files import located
+from policyspace.data.large.parts import FilePart
+from policyspace.data.rows import LARGEST, RowBlock, check_size
+from policyspace.data.validation import TEXTS, Missing, is_missing
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow
 
 
+# -- What is made of the columns of a log: numbers as they are, categories one-hot, labels as codes; complete rows only.
+
+Numbers = dict[str, np.ndarray]
+"""The values of columns that are numbers, by name."""
+
+Codes = dict[str, tuple[np.ndarray, list[Any]]]
+"""The code of each row in columns of categories or labels, and what the codes stand for."""
+
+
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """The columns that are used, by role.
 
     `vocabulary` has, for each coded column, the place of every value; it is empty until a first pass has seen them. A
@@ -33,7 +42,7 @@ class Layout:
     subjects: str | None = None
     categories: frozenset[str] = frozenset()  # features that are no numbers
     numbers_in_text: frozenset[str] = frozenset()
-    discrete: bool = False
+    label: str | None = None  # the action, where its values are labels
     missing: Missing = "error"
     texts: bool = True  # whether a text such as NA is a missing value
     vocabulary: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
@@ -58,15 +67,15 @@ class Layout:
     @property
     def coded(self) -> frozenset[str]:
         """The columns whose values have places rather than sizes."""
-        return self.categories | (frozenset(self.actions) if self.discrete else frozenset())
+        return self.categories | (frozenset() if self.label is None else {self.label})
 
-    def tables(self, part: Part, columns: Sequence[str]) -> "Iterator[tuple[int, Taken]]":
+    def tables(self, part: FilePart, columns: Sequence[str]) -> "Iterator[tuple[int, RowArrays]]":
         """The complete rows of a part in pieces, each with the place of its first row in the file."""
         for start, table in part.tables(columns):
             with located(part.file.path):
                 yield start, self.take(table, start)
 
-    def take(self, table: "pyarrow.Table", start: int = 0) -> "Taken":
+    def take(self, table: "pyarrow.Table", start: int = 0) -> "RowArrays":
         """The rows of a table that miss no value, or one sentence about the first that does."""
         table = self._with_numbers(table, start)
         arrays, size = self._arrays(table), table.num_rows
@@ -74,27 +83,28 @@ class Layout:
             table = self._complete(table, start)
             arrays = self._arrays(table)
             assert arrays is not None
-        return Taken(self, table, arrays, size - table.num_rows)
+        return RowArrays(self, table, *arrays, size - table.num_rows)
 
-    def _arrays(self, table: "pyarrow.Table") -> "dict[str, Any] | None":
-        """Numbers as arrays, coded columns as (codes, values); None where a value is missing or not finite."""
-        made: dict[str, Any] = {}
+    def _arrays(self, table: "pyarrow.Table") -> "tuple[Numbers, Codes] | None":
+        """The columns that are numbers, and the coded ones; None where a value is missing or not finite."""
+        numbers: Numbers = {}
+        codes: Codes = {}
         for name in table.column_names:
             column = table.column(name)
             if column.null_count:
                 return None
             if name in self.coded:
-                made[name] = encoded(column)
-                if self.texts and any(isinstance(v, str) and v.strip() in TEXTS for v in made[name][1]):
+                codes[name] = encoded(column)
+                if self.texts and any(isinstance(v, str) and v.strip() in TEXTS for v in codes[name][1]):
                     return None
             elif name in self.features or name in self.actions or name == self.weights:
-                made[name] = array = numbers_of(column)
+                numbers[name] = array = numbers_of(column)
                 if array.dtype.kind == "f" and not (self.checked or float(np.dot(array, array)) < LARGEST**2):
                     largest = float(np.abs(array).max())
                     if not np.isfinite(largest):
                         return None
                     check_size(name, largest)
-        return made
+        return numbers, codes
 
     def _with_numbers(self, table: "pyarrow.Table", start: int) -> "pyarrow.Table":
         """The same table with numbers in the columns that hold them as text."""
@@ -116,7 +126,7 @@ class Layout:
 
     def _complete(self, table: "pyarrow.Table", start: int) -> "pyarrow.Table":
         """Without the rows that miss a value, if they are to be dropped; numbers must be finite either way."""
-        frame, gone = Table.of(table).frame, None
+        frame, gone = DataTable.of(table).frame, None
         for name in table.column_names:
             mask = is_missing(frame[name], self.texts and name in self.coded)
             if mask.any() and self.missing == "error":
@@ -139,18 +149,19 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """Complete rows as arrays: numbers, and for coded columns the code of each row and what the codes stand for."""
+class RowArrays:
+    """Complete rows as arrays."""
 
-    layout: Layout
+    layout: ColumnLayout
     table: "pyarrow.Table"
-    arrays: dict[str, Any]
+    numbers: Numbers
+    codes: Codes
     dropped: int = 0
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def blocks(self, size: int, place: int = 0, owned: bool = False) -> Iterator[Block]:
+    def blocks(self, size: int, place: int = 0, owned: bool = False) -> Iterator[RowBlock]:
         """The rows as numbers, at most so many at a time, in equal shares; `place` is that of the first row."""
         places = {name: self._places(name) for name in self.layout.coded if name in self.layout.vocabulary}
         owners = column_numbers(self.table.column(self.layout.owners)) if owned and self.layout.owners else None
@@ -161,29 +172,29 @@ class Taken:
 
     def _block(
         self, rows: slice, places: Mapping[str, tuple[np.ndarray, int]], place: int, owners: np.ndarray | None
-    ) -> Block:
+    ) -> RowBlock:
         layout, length = self.layout, rows.stop - rows.start
         features: list[np.ndarray] = []
         for name in layout.features:
             if name in layout.categories:
                 features += [places[name][0][rows] == level for level in range(places[name][1] - 1)]
             else:
-                features.append(self.arrays[name][rows])
-        if not layout.discrete:
+                features.append(self.numbers[name][rows])
+        if layout.label is None:
             actions = np.empty((len(layout.actions), length))
             for row, name in zip(actions, layout.actions, strict=True):
-                row[:] = self.arrays[name][rows]
+                row[:] = self.numbers[name][rows]
             actions = actions.T
-        elif layout.actions[0] in places:
-            actions = places[layout.actions[0]][0][rows]
+        elif layout.label in places:
+            actions = places[layout.label][0][rows]
         else:
             actions = np.zeros(length, dtype=np.int64)  # in the first pass, which is about features
-        weights = None if layout.weights is None else self.arrays[layout.weights][rows].astype(np.float64)
-        return StoredBlock(features, actions, weights, place, owners)
+        weights = None if layout.weights is None else self.numbers[layout.weights][rows].astype(np.float64)
+        return ColumnarBlock(features, actions, weights, place, owners)
 
     def _places(self, name: str) -> tuple[np.ndarray, int]:
         """The place of each row's value among those of the column, and how many places there are."""
-        codes, values = self.arrays[name]
+        codes, values = self.codes[name]
         known = self.layout.vocabulary[name]
         place = np.array([known.get(value, -1) for value in values], dtype=np.int64)[codes]
         if len(place) and place.min() < 0:
@@ -193,7 +204,7 @@ class Taken:
         return place, max(known.values()) + 1
 
 
-class StoredBlock(Block):
+class ColumnarBlock(RowBlock):
     """A block whose features lie in columns of their own, and are copied only on the way to what is made of them."""
 
     columns: Sequence[np.ndarray]  # [q] of [c]
@@ -255,3 +266,113 @@ def column_numbers(column: "pyarrow.ChunkedArray") -> np.ndarray:
     if not series.dtype.is_numeric():
         series = series.cast(polars.String)
     return series.hash(0).to_numpy()
+
+
+# -- Samples that a pass over a log takes with it: whole stretches of rows, and rows of every action.
+
+MOST_STRETCHED = 100_000
+"""Rows in whole stretches, episodes or subjects."""
+
+STRETCH = 1000
+"""Neighbouring rows that stay together where no episodes are named."""
+
+MOST_OF_AN_ACTION = 25_000
+MOST_IN_ALL = 400_000
+"""Rows of every action, and of all of them."""
+
+
+def hashed_order(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """A 64-bit number for each number, as if drawn at random; equal numbers get equal ones (SplitMix64)."""
+    z = numbers.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class BlockSample:
+    """The rows of those stretches (episodes, subjects) whose random numbers are smallest, as many as may be kept.
+
+    Which they are depends on the numbers alone, not on the order of additions: a stretch is dropped only when those
+    before it are already too many, and `below` says from where on all are dropped.
+    """
+
+    table: "pyarrow.Table"
+    numbers: np.ndarray  # of the stretch of each row
+    below: int = 2**64
+
+    @classmethod
+    def of(cls, table: "pyarrow.Table", numbers: np.ndarray, most: int, below: int = 2**64) -> Self:
+        """Those that are kept of these rows."""
+        if below < 2**64:
+            table, numbers = _some(table, numbers, np.flatnonzero(numbers < np.uint64(below)))
+        if len(numbers) <= most:
+            return cls(table, numbers, below)
+        distinct, place, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
+        kept = int(np.searchsorted(np.cumsum(sizes), most, side="right"))
+        if kept < len(distinct):
+            below = min(below, int(distinct[max(kept, 1)]) if len(distinct) > 1 else below)
+            rows = np.flatnonzero(place < max(kept, 1))
+            table, numbers = _some(table, numbers, rows[:most])  # of one that is too long, its first rows
+        return cls(table, numbers, below)
+
+    def __add__(self, other: "BlockSample") -> "BlockSample":
+        import pyarrow
+
+        table = pyarrow.concat_tables([self.table, other.table])
+        numbers = np.concatenate([self.numbers, other.numbers])
+        return BlockSample.of(table, numbers, MOST_STRETCHED, min(self.below, other.below))
+
+
+@dataclass(frozen=True)
+class StratifiedSample:
+    """For each action the rows whose random numbers are smallest, so that rare actions are all there.
+
+    `below` says, for each action of which enough rows are kept, from which number on all others are dropped.
+    """
+
+    table: "pyarrow.Table"
+    action: str
+    numbers: np.ndarray  # in [0, 1), one a row
+    below: Mapping[Any, float]
+
+    @classmethod
+    def of(cls, table: "pyarrow.Table", action: str, numbers: np.ndarray, below: Mapping[Any, float]) -> Self:
+        """Those that are kept of these rows."""
+        codes, values = encoded(table.column(action))
+        kept = numbers < np.array([below.get(value, 1.0) for value in values])[codes]
+        counts = np.bincount(codes[kept], minlength=len(values))
+        most = min(MOST_OF_AN_ACTION, MOST_IN_ALL // max(1, len(below.keys() | set(values))))
+        known = dict(below)
+        for code in np.flatnonzero(counts > most).tolist():
+            rows = np.flatnonzero(kept & (codes == code))
+            order = np.argpartition(numbers[rows], most)
+            known[values[code]] = float(numbers[rows[order[most]]])
+            kept[rows[order[most:]]] = False
+        if not kept.all():
+            table, numbers = _some(table, numbers, np.flatnonzero(kept))
+        return cls(table, action, numbers, known)
+
+    def __add__(self, other: "StratifiedSample") -> "StratifiedSample":
+        import pyarrow
+
+        table = pyarrow.concat_tables([self.table, other.table])
+        numbers = np.concatenate([self.numbers, other.numbers])
+        return StratifiedSample.of(table, self.action, numbers, keep_smallest(self.below, other.below))
+
+
+def keep_smallest(first: Mapping[Any, float], second: Mapping[Any, float]) -> dict[Any, float]:
+    """The smaller of two bounds of each action."""
+    return {value: min(first.get(value, 1.0), second.get(value, 1.0)) for value in first.keys() | second.keys()}
+
+
+def rows_of(table: "pyarrow.Table", rows: np.ndarray) -> "pyarrow.Table":
+    """A copy of some rows, so that the others may be forgotten."""
+    import pyarrow
+
+    places = np.ascontiguousarray(rows, dtype=np.int64)  # as a buffer: pyarrow.array would import pandas
+    return table.take(pyarrow.Array.from_buffers(pyarrow.int64(), len(places), [None, pyarrow.py_buffer(places)]))
+
+
+def _some(table: "pyarrow.Table", numbers: np.ndarray, rows: np.ndarray) -> "tuple[pyarrow.Table, np.ndarray]":
+    return rows_of(table, rows), numbers[rows]

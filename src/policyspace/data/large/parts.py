@@ -1,21 +1,126 @@
-"""Parts of a data set, each read alone: a row group, a batch or a file of text, as the Arrow columns that are asked for."""
+"""Files of a data set and their row groups."""
 
 import io
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from glob import has_magic
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from policyspace.data.columns import Table
-from policyspace.data.input_files import open_file
-from policyspace.data.large.files import NO_VALUE, DataFile
-from policyspace.data.limits import check_limit, check_unpacked
-from policyspace.data.readers import COMMENT, PARQUET, SEPARATORS, csv_header, located, translated
-from policyspace.data.roles import KEY, Roles, Stored
+from policyspace.data.columns import DataTable
+from policyspace.data.connectors import find_connector
+from policyspace.data.files import ARROW, COMMENT, PARQUET, SEPARATORS, csv_header, located, translated
+from policyspace.data.schema import KEY, Schema, StoredTable
 from policyspace.errors import InputError
+from policyspace.runtime import check_limit, check_unpacked, limit
+from policyspace.safe_io import open_file, size_of
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+# -- Which files a data set is made of: one file, a folder, a glob, a list; folders `key=value` are columns.
+
+SUFFIXES = (*SEPARATORS, *PARQUET, *ARROW)
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder `key=…` that says that there is no value."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file, how it is written, its size in bytes, and the columns that its folders say, each with one value."""
+
+    path: str
+    suffix: str
+    size: int
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+def is_many(source: Any) -> bool:
+    """Does this name a folder, a glob or a list of files, rather than one file?"""
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(path, str | Path) for path in source)
+    return isinstance(source, str | Path) and (Path(source).is_dir() or _is_glob(source))
+
+
+def files_of(source: str | Path | Sequence[str | Path]) -> list[DataFile]:
+    """The files in the order of their names, or of the list; all of one kind."""
+    given = [source] if isinstance(source, str | Path) else list(source)
+    found: list[DataFile] = []
+    for one in given:
+        root = Path(one)
+        if _is_glob(one):
+            root = _fixed_part(root)
+            paths = sorted(path for path in root.glob(str(Path(one).relative_to(root))) if path.is_file())
+            if not paths:
+                raise InputError(f"{one}: no file matches this pattern: check it.")
+        elif root.is_dir():
+            paths = sorted(
+                path
+                for path in root.rglob("*")
+                if path.is_file() and not any(name.startswith((".", "_")) for name in path.relative_to(root).parts)
+            )
+            paths = [path for path in paths if suffix_of(path) is not None]
+            if not paths:
+                raise InputError(f"{root}: expected a folder with files {', '.join(SUFFIXES)}, found none.")
+        else:
+            paths = [root]
+        found += [_file(path, root) for path in paths]
+    first = found[0]
+    for file in found:
+        if _kind(file.suffix) != _kind(first.suffix):
+            raise InputError(
+                f"{file.path}: all files must be of one kind, found {file.suffix} beside {first.suffix} "
+                f"('{first.path}'): name those of one kind."
+            )
+        if [key for key, _ in file.keys] != [key for key, _ in first.keys]:
+            raise InputError(f"{file.path}: every file must lie in folders of the same keys as '{first.path}'.")
+    return found
+
+
+def _file(path: Path, root: Path) -> DataFile:
+    suffix = suffix_of(path)
+    if suffix is None:
+        raise InputError(f"{path}: the name must end in one of {', '.join(SUFFIXES)}: rename or convert it.")
+    try:
+        size = size_of(path)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if not size:
+        raise InputError(f"{path}: the file is empty: write it again.")
+    folders = path.parent.relative_to(root).parts if path != root and path.is_relative_to(root) else ()
+    keys = tuple((key, unquote(value)) for key, mark, value in (name.partition("=") for name in folders) if mark)
+    return DataFile(str(path), suffix, size, keys)
+
+
+def suffix_of(path: Path) -> str | None:
+    """How a file is written, by the end of its name."""
+    by_length = sorted(SUFFIXES, key=len, reverse=True)
+    return next((suffix for suffix in by_length if path.name.lower().endswith(suffix)), None)
+
+
+def _kind(suffix: str) -> str:
+    return "text" if suffix in SEPARATORS else "parquet" if suffix in PARQUET else "arrow"
+
+
+def _is_glob(source: str | Path) -> bool:
+    return has_magic(str(source)) and not Path(source).exists()
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """The folder above all that the pattern matches."""
+    fixed = []
+    for name in pattern.parts[:-1]:
+        if has_magic(name) or "=" in name:
+            break
+        fixed.append(name)
+    return Path(*fixed)
+
+
+# -- Parts of a data set, each read alone: a row group, a batch or a file of text, as the Arrow columns that are asked for.
 
 TEXT_BLOCK = 4 << 20
 """Bytes of text that are read at once; no line is longer."""
@@ -33,7 +138,7 @@ ends inside a full one, and copies the column each time.
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """Some rows of a data set: all of a file, or one row group or batch of it."""
 
     file: DataFile
@@ -67,7 +172,7 @@ class Part:
             batch = next(_parquet(file).iter_batches(most, [self.piece], own, use_threads=False))
         return _with_keys(pyarrow.Table.from_batches([batch]), keys, columns)
 
-    def with_numbers(self, names: Set[str]) -> "Part":
+    def with_numbers(self, names: Set[str]) -> "FilePart":
         """The same part, in whose text these columns are numbers, whether whole or not."""
         import pyarrow
 
@@ -106,12 +211,12 @@ def _plain_text(table: "pyarrow.Table") -> "pyarrow.Table":
 
 
 @dataclass(frozen=True)
-class Opened:
+class FileHeader:
     """What a file says before its rows are read: types, the rows of each piece (none for a stream), roles, its header."""
 
     schema: "pyarrow.Schema"
     rows: list[int]
-    roles: Roles | None
+    roles: Schema | None
     skip: int = 0
 
 
@@ -122,34 +227,41 @@ class DataSet:
     `num_rows` is what the files say, None for text; `num_bytes` what all columns would take in memory.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     schema: "pyarrow.Schema"
-    roles: Roles | None
+    roles: Schema | None
     num_rows: int | None
     num_bytes: int
 
-    def read(self) -> Stored:
+    def read(self) -> StoredTable:
         """All of it at once, as a table with roles."""
         import pyarrow
 
         names = self.schema.names
         tables = [table for part in self.parts for _, table in part.tables(names)]
         whole = pyarrow.concat_tables(tables) if tables else self.schema.empty_table()
-        return Table.of(whole).frame, self.roles
+        return DataTable.of(whole).frame, self.roles
 
 
 def data_set(files: Sequence[DataFile]) -> DataSet:
     """The parts of these files, whose columns must agree."""
     keys = _typed_keys(files)
-    parts: list[Part] = []
-    first: Opened | None = None
+    parts: list[FilePart] = []
+    first: FileHeader | None = None
     num_rows, num_bytes = 0, 0
     for place, (file, own) in enumerate(zip(files, keys, strict=True)):
         with located(file.path), translated(f"a readable {file.suffix} file"):
             opened = _opened(file, first)
             check_limit("MAX_COLUMNS", len(opened.schema), "the columns of a table")
             first = first or opened
-            _check_schema(opened.schema, first.schema, files[0].path)
+            for name in (*first.schema.names, *opened.schema.names):
+                here, there = (s.field(name).type if name in s.names else None for s in (opened.schema, first.schema))
+                if here != there:
+                    words = [f"the type {kind}" if kind is not None else "no such column" for kind in (there, here)]
+                    raise InputError(
+                        f"all files must have the same columns, found '{name}' with {words[0]} in '{files[0].path}' and "
+                        f"{words[1]} here: convert one of them, or name the files that agree."
+                    )
         found = enumerate(_parts(file, opened), len(parts))
         parts += [replace(part, number=number, keys=own, file_number=place) for number, part in found]
         num_rows += sum(opened.rows)
@@ -160,20 +272,42 @@ def data_set(files: Sequence[DataFile]) -> DataSet:
     return DataSet(tuple(parts), _schema_with_keys(first.schema, keys), first.roles, counted, num_bytes)
 
 
-def _parts(file: DataFile, opened: Opened) -> Iterator[Part]:
+def data_set_of(source: Any, any_size: bool = False) -> DataSet | None:
+    """The data set in several files, or in one that is too large to be read at once (or of any size); else None."""
+    if is_many(source):
+        return None if not isinstance(source, list | tuple) and find_connector(source) else data_set(files_of(source))
+    if not isinstance(source, str | Path) or suffix_of(Path(source)) is None or not Path(source).is_file():
+        return None
+    file = files_of(source)[0]
+    packed = file.suffix.endswith(".gz") or file.suffix in PARQUET
+    if not any_size and file.size * (1000 if packed else 1) <= limit("MAX_BYTES_AT_ONCE"):
+        return None
+    try:
+        found = data_set([file])
+    except InputError:
+        return None  # whoever reads it whole says what is wrong with it
+    return found if any_size or is_large(found) else None
+
+
+def is_large(found: DataSet) -> bool:
+    """Is it too large to be read at once?"""
+    return found.num_bytes > limit("MAX_BYTES_AT_ONCE")
+
+
+def _parts(file: DataFile, opened: FileHeader) -> Iterator[FilePart]:
     if file.suffix in SEPARATORS:
         types = tuple(zip(opened.schema.names, opened.schema.types, strict=True))
-        yield Part(file, 0, types=types, skip=opened.skip)
+        yield FilePart(file, 0, types=types, skip=opened.skip)
     elif not opened.rows and file.suffix not in PARQUET:  # a stream of batches, which has no list of them
-        yield Part(file, 0)
+        yield FilePart(file, 0)
     start = 0
     for piece, count in enumerate(opened.rows):
         if count:
-            yield Part(file, 0, piece, start)
+            yield FilePart(file, 0, piece, start)
         start += count
 
 
-def _opened(file: DataFile, like: Opened | None) -> Opened:
+def _opened(file: DataFile, like: FileHeader | None) -> FileHeader:
     """What a file says before its rows are read."""
     if file.suffix in SEPARATORS:
         return _opened_text(file, like)
@@ -188,7 +322,7 @@ def _opened(file: DataFile, like: Opened | None) -> Opened:
             counted = hasattr(stored, "num_record_batches")
             rows = [stored.get_batch(i).num_rows for i in range(stored.num_record_batches)] if counted else []
     header = (schema.metadata or {}).get(KEY.encode())
-    return Opened(schema, rows, None if header is None else Roles.from_json(header.decode()))
+    return FileHeader(schema, rows, None if header is None else Schema.from_json(header.decode()))
 
 
 def _bytes_of(file: DataFile) -> Any:
@@ -214,22 +348,10 @@ def _arrow(file: Any) -> Any:
     return (pyarrow.ipc.open_file if by_place else pyarrow.ipc.open_stream)(file)
 
 
-def _check_schema(schema: "pyarrow.Schema", first: "pyarrow.Schema", path: str) -> None:
-    """One sentence about the first column in which two files differ."""
-    for name in (*first.names, *schema.names):
-        here, there = (s.field(name).type if name in s.names else None for s in (schema, first))
-        if here != there:
-            words = [f"the type {kind}" if kind is not None else "no such column" for kind in (there, here)]
-            raise InputError(
-                f"all files must have the same columns, found '{name}' with {words[0]} in '{path}' and {words[1]} here: "
-                "convert one of them, or name the files that agree."
-            )
-
-
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
-def _opened_text(file: DataFile, like: Opened | None) -> Opened:
+def _opened_text(file: DataFile, like: FileHeader | None) -> FileHeader:
     """Names from the header, types from the first block of the first file."""
     import pyarrow
     import pyarrow.csv
@@ -241,19 +363,19 @@ def _opened_text(file: DataFile, like: Opened | None) -> Opened:
     head = head.removeprefix(b"\xef\xbb\xbf")
     if head.startswith(COMMENT):
         line, _, head = head.partition(b"\n")
-        roles = Roles.from_json(line.removeprefix(COMMENT).decode())
+        roles = Schema.from_json(line.removeprefix(COMMENT).decode())
     names, body = csv_header(head, SEPARATORS[file.suffix], spaced=roles is not None)
     if like is not None and set(names) == set(like.schema.names):  # text that does not fit is found where it stands
         known = pyarrow.schema([(name, like.schema.field(name).type) for name in names])
-        return Opened(known, [], roles, size - len(body))
+        return FileHeader(known, [], roles, size - len(body))
     if not body.strip():
         raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
     inferred = pyarrow.csv.read_csv(io.BytesIO(body), *_text_options(file, names, {})).schema
     types = dict(zip(names, map(_plain_type, inferred.types), strict=True))
     if roles is not None:
         types |= dict.fromkeys(roles.features, pyarrow.float64())
-        types |= dict.fromkeys(roles.action, pyarrow.string() if roles.discrete else pyarrow.float64())
-    return Opened(pyarrow.schema(list(types.items())), [], roles, size - len(body))
+        types |= dict.fromkeys(roles.action, pyarrow.string() if roles.action_type.as_text else pyarrow.float64())
+    return FileHeader(pyarrow.schema(list(types.items())), [], roles, size - len(body))
 
 
 def _plain_type(kind: "pyarrow.DataType") -> "pyarrow.DataType":
@@ -266,7 +388,7 @@ def _plain_type(kind: "pyarrow.DataType") -> "pyarrow.DataType":
     return kind if any(is_plain(kind) for is_plain in plain) else pyarrow.string()
 
 
-def _text_tables(part: Part, columns: list[str]) -> "Iterator[pyarrow.Table]":
+def _text_tables(part: FilePart, columns: list[str]) -> "Iterator[pyarrow.Table]":
     import pyarrow
     import pyarrow.csv
 
@@ -338,7 +460,7 @@ def _schema_with_keys(schema: "pyarrow.Schema", keys: Sequence[tuple[tuple[str, 
     return schema
 
 
-def _with_keys(table: "pyarrow.Table", keys: dict[str, Any], columns: Sequence[str]) -> "pyarrow.Table":
+def _with_keys(table: "pyarrow.Table", keys: Mapping[str, Any], columns: Sequence[str]) -> "pyarrow.Table":
     """The columns in the order that was asked for, those of the folders among them."""
     import pyarrow
 

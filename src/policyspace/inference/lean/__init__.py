@@ -1,5 +1,49 @@
-"""The assumption-lean test: does the agent use an input, whatever its policy looks like?"""
+"""The lean test: the action and an input are regressed on the other inputs, and what is left of both is compared."""
 
-from policyspace.inference.lean.lean_test import LeanResult, LeanTest
+from policyspace.runtime import lazy_names
 
-__all__ = ["LeanResult", "LeanTest"]
+_HOMES = {
+    "clusters": (
+        "InMemory",
+        "ListedClusters",
+        "RowBlocks",
+        "WholeClusters",
+        "autocorrelations",
+        "candidate_block_lengths",
+        "check_serial_correlation",
+        "choose_clustering",
+        "fewest_clusters",
+    ),
+    "lean_test": (
+        "GaussianMixtureEValue",
+        "LeanTest",
+        "ScoreTest",
+        "log_evidence",
+        "sign_flip_p_value",
+    ),
+    "regression": (
+        "folds",
+        "held_out_error",
+        "largest_basis",
+        "min_rows",
+    ),
+    "rows": (
+        "Basis",
+        "Bumps",
+        "InputTransform",
+        "LeanRows",
+        "Linear",
+        "Products",
+        "Waves",
+        "checked_rows",
+        "sample_of_episodes",
+    ),
+    "scores": (
+        "Projector",
+        "Scorer",
+        "StepFeatures",
+        "moments",
+    ),
+}
+
+__all__, __getattr__ = lazy_names(__name__, _HOMES)

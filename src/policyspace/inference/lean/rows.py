@@ -1,15 +1,102 @@
-"""What the test reads: checked inputs and actions in the order of time, standardised, with their episodes and subjects."""
+"""Standardised rows and basis functions."""
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.special import ndtri
 
+from policyspace.data.rows import RowBlock as RowBlock
 from policyspace.errors import InputError
-from policyspace.inference.lean.standard import Spread, Standard
+
+# -- How inputs and actions are standardised: the same way for every row of a log, whether it lies in memory or not.
+
+MOST_LABELS = 40
+"""Only so many of the most frequent labels get an indicator of their own."""
+
+
+class Spread(NamedTuple):
+    """Where columns lie: their means, standard deviations and sizes [c]."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    size: np.ndarray
+
+    @classmethod
+    def of(cls, columns: np.ndarray) -> "Spread":
+        """Of the columns of a table."""
+        mean = columns.mean(axis=0)
+        centred = columns - mean
+        deviation = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(columns))
+        return cls(mean, deviation, np.maximum(columns.max(axis=0), -columns.min(axis=0)))
+
+    @property
+    def varies(self) -> np.ndarray:
+        """Which columns are more than one value and its rounding."""
+        return self.deviation > 1e-12 * np.maximum(self.size, 1e-300)
 
 
 @dataclass(frozen=True)
-class Rows:
+class Standard:
+    """Means and spreads by which rows are standardised; inputs that are constant become 0.
+
+    Continuous actions stay as they are, but for the columns that do not vary; labels become indicators of all but the most
+    frequent one.
+    """
+
+    shift: np.ndarray
+    scale: np.ndarray
+    """Of inputs [q]; infinite for constant ones."""
+    kept: np.ndarray
+    """The labels that have an indicator, or the columns of the action that vary [k]."""
+    action_shift: np.ndarray
+    action_scale: np.ndarray
+    num_labels: int | None
+
+    @classmethod
+    def of(cls, inputs: Spread, actions: Spread | None, counts: np.ndarray | None) -> Self:
+        """From what is known of inputs and of continuous actions, or from how many rows have each label."""
+        if counts is not None:
+            frequent = [label for label in np.argsort(-counts, kind="stable")[1 : 1 + MOST_LABELS] if counts[label]]
+            kept = np.array(sorted(frequent), dtype=np.intp)
+            mean = counts[kept] / counts.sum()
+            deviation = np.sqrt(mean * (1 - mean))
+        else:
+            assert actions is not None
+            kept = np.flatnonzero(actions.varies)
+            mean, deviation = actions.mean[kept], actions.deviation[kept]
+        if not len(kept):
+            raise InputError(
+                "the agent takes one and the same action in every row: nothing can be said about what it uses."
+            )
+        scale = np.where(inputs.varies, inputs.deviation, np.inf)
+        return cls(inputs.mean, scale, kept, mean, deviation, None if counts is None else len(counts))
+
+    def inputs(self, features: np.ndarray) -> np.ndarray:
+        """[n, q]."""
+        moved = features - self.shift
+        moved /= self.scale
+        return moved
+
+    def actions(self, actions: np.ndarray) -> np.ndarray:
+        """[n, k] from codes of labels [n] or numbers [n, …]."""
+        columns = actions[:, None] == self.kept if self.num_labels is not None else actions[:, self.kept]
+        return (columns - self.action_shift) / self.action_scale
+
+    def block(self, block: RowBlock) -> RowBlock:
+        """The same rows, standardised."""
+        inputs, actions = self.inputs(block.features), self.actions(block.actions)
+        return RowBlock(inputs, actions, block.weights, block.start, block.owners)
+
+
+# -- What the test reads: checked inputs and actions in the order of time, standardised, with their episodes and subjects.
+
+
+@dataclass(frozen=True)
+class LeanRows:
     """Rows sorted by subject, then episode, each in the order given.
 
     `inputs` [n, q] and `actions` [n, k] are standardised. Rows of one episode or subject are neighbours.
@@ -21,7 +108,7 @@ class Rows:
     subject: np.ndarray | None
     constant: np.ndarray
     two_valued: np.ndarray
-    discrete: bool
+    num_labels: int | None
     has_episodes: bool
     label_spread: np.ndarray
     """What one unit of each column of `actions` is in the action's own units [k]."""
@@ -30,6 +117,18 @@ class Rows:
     def num(self) -> int:
         """The number of rows."""
         return len(self.inputs)
+
+    def with_further(self, columns: Sequence[np.ndarray]) -> "LeanRows":
+        """The same rows with further inputs [n, c], which are standardised already."""
+        more = np.hstack(columns)
+        low, high = more.min(axis=0), more.max(axis=0)
+        two_valued = ((more == low) | (more == high)).all(axis=0)
+        return replace(
+            self,
+            inputs=np.hstack([self.inputs, more]),
+            constant=np.concatenate([self.constant, low == high]),
+            two_valued=np.concatenate([self.two_valued, two_valued]),
+        )
 
 
 def checked_rows(
@@ -40,7 +139,7 @@ def checked_rows(
     subjects: np.ndarray | None = None,
     weights: np.ndarray | None = None,
     standard: Standard | None = None,
-) -> Rows:
+) -> LeanRows:
     """Check everything that was handed in, sort it and standardise it: by its own means and spreads unless told."""
     features = np.asarray(features, dtype=np.float64)
     if features.ndim != 2:
@@ -51,7 +150,7 @@ def checked_rows(
             "the lean test takes rows one by one and cannot weigh them, and weights other than 1 were given: repeat rows "
             "that stand for several, or use --test wilks."
         )
-    if width == 0 or num < 20 or num < 2 * (width + 2):
+    if width == 0 or num < fewest_rows(width):
         raise InputError(
             f"the lean test needs at least 20 rows and two rows an input, and found {num} rows of {width} inputs: "
             "record more rows or name fewer inputs."
@@ -69,17 +168,22 @@ def checked_rows(
         inputs, numbers = inputs[order], numbers[order]
     low, high = inputs.min(axis=0), inputs.max(axis=0)
     two_valued = np.array([bool(np.all((c == a) | (c == b))) for c, a, b in zip(inputs.T, low, high, strict=True)])
-    return Rows(
+    return LeanRows(
         inputs=inputs,
         actions=numbers,
         episode=np.zeros(num, dtype=np.intp) if episodes is None else _runs(np.asarray(episodes), order),
         subject=None if subjects is None else _runs(np.asarray(subjects), order),
         constant=low == high,
         two_valued=two_valued,
-        discrete=num_labels is not None,
+        num_labels=num_labels,
         has_episodes=episodes is not None,
         label_spread=standard.action_scale,
     )
+
+
+def fewest_rows(num_inputs: int) -> int:
+    """Rows below which the test refuses."""
+    return max(20, 2 * (num_inputs + 2))
 
 
 def sample_of_episodes(episodes: np.ndarray | None, num: int, most: int) -> np.ndarray:
@@ -127,3 +231,206 @@ def _checked_actions(actions: np.ndarray, num: int, num_labels: int | None) -> n
     if labels.min() < 0 or labels.max() >= num_labels:
         raise InputError(f"labels must be 0 to {num_labels - 1}, and range from {labels.min()} to {labels.max()}.")
     return labels
+
+
+# -- Functions of the inputs: one table of columns serves every support, as each column knows the inputs it depends on.
+
+CLIP = 4.0
+"""Inputs are clipped at so many standard deviations before anything but the linear terms is computed."""
+HEAVY, FAR = 2.0, 8.0
+"""An input has heavy tails if its deviation is so many times that of its middle half, and some rows lie so far out."""
+NUM_QUANTILES = 101
+"""Points at which the scale of such an input is known."""
+MOST_SORTED = 20_000
+"""Rows whose quantiles are taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class InputTransform:
+    """Inputs as curves and products see them: clipped, those with heavy tails at the normal quantile of their rank.
+
+    A few rows far out make the deviation so large that all others would lie in one bump.
+    """
+
+    quantiles: Mapping[int, tuple[np.ndarray, np.ndarray]]
+    """By input: points of it, and where each lies on the new scale."""
+
+    @classmethod
+    def of(cls, rows: LeanRows) -> "InputTransform":
+        """By the rows at hand."""
+        z = rows.inputs[:: max(1, rows.num // MOST_SORTED)]
+        shares = (np.arange(NUM_QUANTILES) + 0.5) / NUM_QUANTILES
+        found = {}
+        for i in np.flatnonzero(~(rows.constant | rows.two_valued) & (np.abs(rows.inputs).max(axis=0) > FAR)):
+            low, high = np.quantile(z[:, i], [0.25, 0.75])
+            if 0 < HEAVY * (high - low) < 2 * ndtri(0.75):
+                points, first = np.unique(np.quantile(z[:, i], shares), return_index=True)
+                last = np.append(first[1:], NUM_QUANTILES) - 1
+                found[int(i)] = points, ndtri((shares[first] + shares[last]) / 2)
+        return cls(found)
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        """[n, q], a copy."""
+        seen = np.clip(z, -CLIP, CLIP)
+        for i, (points, places) in self.quantiles.items():
+            seen[:, i] = np.interp(z[:, i], points, places)
+        return seen
+
+
+@dataclass(frozen=True, eq=False)
+class BasisColumns(ABC):
+    """Columns of one kind: z → fn(z), `depends` [q, p] says which inputs each reads."""
+
+    name: str
+    depends: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return self.depends.shape[1]
+
+    @abstractmethod
+    def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """[n, p] from standardised inputs [n, q], and from these as curves see them."""
+
+
+class Linear(BasisColumns):
+    """A constant and the inputs themselves."""
+
+    @classmethod
+    def of(cls, num_inputs: int) -> "Linear":
+        """For so many inputs."""
+        return cls("linear", np.hstack([np.zeros((num_inputs, 1), bool), np.eye(num_inputs, dtype=bool)]))
+
+    def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """The constant, then z."""
+        return np.hstack([np.ones((len(z), 1)), z])
+
+
+@dataclass(frozen=True, eq=False)
+class Bumps(BasisColumns):
+    """Gaussian bumps of one input each, at its quantiles."""
+
+    source: np.ndarray
+    centre: np.ndarray
+    width_of: np.ndarray
+
+    @classmethod
+    def of(cls, rows: LeanRows, num_knots: int, inputs: np.ndarray, scale: InputTransform) -> "Bumps":
+        """`num_knots` bumps for each of some inputs."""
+        z, curved = scale(rows.inputs[:: max(1, rows.num // MOST_SORTED)]), np.flatnonzero(inputs)
+        knots = np.quantile(z[:, curved], np.linspace(0.02, 0.98, num_knots), axis=0)
+        gaps = np.maximum(np.gradient(knots, axis=0), 0.2) if num_knots > 1 else np.ones_like(knots)
+        source = np.repeat(curved, num_knots)
+        depends = np.zeros((rows.inputs.shape[1], len(source)), bool)
+        depends[source, np.arange(len(source))] = True
+        return cls("bumps", depends, source, knots.T.ravel(), 1.2 * gaps.T.ravel())
+
+    def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """One bump a column."""
+        bumps = seen[:, self.source]
+        bumps -= self.centre
+        bumps /= self.width_of
+        bumps *= bumps
+        bumps *= -0.5
+        return np.exp(bumps, out=bumps)
+
+
+@dataclass(frozen=True, eq=False)
+class Products(BasisColumns):
+    """Powers of one input, or products of two."""
+
+    factors: np.ndarray
+
+    @classmethod
+    def pairs(cls, rows: LeanRows, alone: np.ndarray) -> "Products":
+        """All products of two different inputs that are not both `alone`, and not sums of the two, as of two levels."""
+        left_out = (alone[:, None] & alone) | _sums(rows)
+        kept = [(a, b) for a, b in combinations(np.flatnonzero(~rows.constant), 2) if not left_out[a, b]]
+        return cls._from("pairs", rows, np.array(kept, dtype=np.intp).reshape(-1, 2))
+
+    @classmethod
+    def powers(cls, rows: LeanRows, degree: int, inputs: np.ndarray) -> "Products":
+        """One power of each of some inputs."""
+        return cls._from(f"powers of {degree}", rows, np.repeat(np.flatnonzero(inputs)[:, None], degree, axis=1))
+
+    @classmethod
+    def _from(cls, name: str, rows: LeanRows, factors: np.ndarray) -> "Products":
+        depends = np.zeros((rows.inputs.shape[1], len(factors)), bool)
+        for position in range(factors.shape[1]):
+            depends[factors[:, position], np.arange(len(factors))] = True
+        return cls(name, depends, factors)
+
+    def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """One product a column."""
+        out = seen[:, self.factors[:, 0]]
+        for position in range(1, self.factors.shape[1]):
+            out *= seen[:, self.factors[:, position]]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Waves(BasisColumns):
+    """Cosines of random directions, each within two or three inputs, so that most survive leaving one input out."""
+
+    slopes: np.ndarray
+    phases: np.ndarray
+
+    @classmethod
+    def of(cls, rows: LeanRows, num_waves: int, seed: int, inputs: np.ndarray, still: np.ndarray) -> "Waves":
+        """`num_waves` random cosines of some inputs, each with one at least that does not stay `still` in an episode."""
+        rng = np.random.default_rng([seed, num_waves])
+        usable, moving = np.flatnonzero(inputs), np.flatnonzero(inputs & ~still)
+        slopes = np.zeros((rows.inputs.shape[1], num_waves))
+        for wave in range(num_waves):
+            chosen = rng.permutation(usable)[: min(2 + wave % 2, len(usable))]
+            if still[chosen].all():
+                chosen[0] = rng.choice(moving)
+            slopes[chosen, wave] = rng.choice([0.7, 1.3, 2.2]) * rng.standard_normal(len(chosen)) / np.sqrt(len(chosen))
+        return cls("waves", slopes != 0, slopes, rng.uniform(0, 2 * np.pi, num_waves))
+
+    def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """One cosine a column."""
+        angle = seen @ self.slopes
+        angle += self.phases
+        return np.cos(angle, out=angle)
+
+
+def _sums(rows: LeanRows) -> np.ndarray:
+    """Which products of two inputs are a sum of both and a constant [q, q]: of two values each, but not all four pairs."""
+    high = ((rows.inputs > 0) & rows.two_valued).astype(np.float64)
+    low = rows.two_valued - high
+    fewest = np.minimum.reduce([high.T @ high, high.T @ low, low.T @ high, low.T @ low])
+    return np.asarray((fewest == 0) & rows.two_valued & rows.two_valued[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The columns of several blocks side by side; the first is the constant, then come the inputs themselves."""
+
+    blocks: tuple[BasisColumns, ...]
+    scale: InputTransform
+
+    @property
+    def depends(self) -> np.ndarray:
+        """Which inputs each column reads [q, P]."""
+        return np.hstack([block.depends for block in self.blocks])
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return sum(block.width for block in self.blocks)
+
+    def columns(self, z: np.ndarray) -> np.ndarray:
+        """The table [n, P]."""
+        seen, table, start = self.scale(z), np.empty((len(z), self.width)), 0
+        for block in self.blocks:
+            table[:, start : start + block.width] = block.columns(z, seen)
+            start += block.width
+        return table
+
+    def within(self, inputs: Sequence[int]) -> np.ndarray:
+        """The columns that read nothing but these inputs, as a mask [P]."""
+        outside = np.ones(self.depends.shape[0], bool)
+        outside[list(inputs)] = False
+        return np.logical_not(np.any(self.depends[outside], axis=0, keepdims=True))[0]

@@ -1,26 +1,257 @@
-"""Scores: what is left of the actions times what is left of the tested inputs, summed over clusters of rows."""
+"""Cluster sums of residual products."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import fdtrc
 
-from policyspace.inference.lean.all_rows import MOST_ENTRIES, Source
-from policyspace.inference.lean.bases import Basis
-from policyspace.inference.lean.clusters import Clusters
-from policyspace.inference.lean.moments import Projector
-from policyspace.inference.lean.rows import Rows
-from policyspace.inference.lean.sums import (
-    CHUNK,
-    FREQUENCIES,
-    BasisMoments,
-    ClusterSums,
-    Directions,
-    ExtraMoments,
-    Look,
-    StepMoments,
-    Steps,
-)
+from policyspace.data.rows import RowBlock
+from policyspace.inference.lean.clusters import MOST_ENTRIES, Clusters, LeanData
+from policyspace.inference.lean.rows import Basis, LeanRows
+
+# -- The sums over rows that the test is made of: functions of blocks of standardised rows, small enough to travel to them.
+
+CHUNK = 4096
+"""Rows that are expanded into columns at a time."""
+
+FREQUENCIES = (1.5, 3.0)
+CLIP = 3.0
+
+
+def chunks(block: RowBlock) -> Iterator[tuple[slice, RowBlock]]:
+    """The rows of a block, so many at a time."""
+    for start in range(0, len(block), CHUNK):
+        part = slice(start, min(start + CHUNK, len(block)))
+        yield part, RowBlock(block.features[part], block.actions[part])
+
+
+@dataclass(frozen=True)
+class ScoreDirections:
+    """Where use is looked for beside the tested inputs themselves."""
+
+    partners: np.ndarray
+    """Kept inputs that each tested one is multiplied by."""
+    pairs: tuple[np.ndarray, np.ndarray]
+    """Positions of tested inputs that are multiplied by each other."""
+    waved: np.ndarray
+    """Tested inputs whose sines and cosines are taken."""
+
+
+@dataclass(frozen=True)
+class StepFeatures:
+    """Labels, and actions at a bound, change faster than curves of the inputs can: steps of first fits can, too."""
+
+    index: np.ndarray
+    """Coefficients of first fits of the actions and of tested inputs [P, i]."""
+    source: np.ndarray
+    """Which fit each step is of [m]."""
+    centre: np.ndarray
+    """Where it rises [m]."""
+    width: np.ndarray
+    """How slowly [m]."""
+
+    def columns(self, first: np.ndarray) -> np.ndarray:
+        """Steps [rows, m] of the first fits."""
+        return 1 / (1 + np.exp(np.clip((self.centre - first[:, self.source]) / self.width, -50.0, 50.0)))
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """What one support makes of a row: what is left of actions and tested inputs, and the directions of use."""
+
+    tested: np.ndarray
+    """Tested inputs of which something is left [c]."""
+    slopes: np.ndarray
+    """Coefficients of the actions, then of the tested inputs [P, k + c]."""
+    spread: np.ndarray
+    """Standard deviations of what is left of them [k + c]."""
+    directions: ScoreDirections
+    steps: StepFeatures | None = None
+    """Of first fits; none before there are any."""
+    weights: np.ndarray | None = None
+    """Coefficients of the steps [m, k + c]."""
+
+    @property
+    def num_actions(self) -> int:
+        """k."""
+        return len(self.spread) - len(self.tested)
+
+    @property
+    def num_extra(self) -> int:
+        """Columns that are regressed again: directions beside the tested inputs themselves, and the size of the actions."""
+        found = self.directions
+        waves = 2 * len(FREQUENCIES) * len(found.waved)
+        return len(self.tested) * len(found.partners) + len(found.pairs[0]) + waves + self.num_actions
+
+    @property
+    def num_entries(self) -> int:
+        """Of the score vector."""
+        return self.num_actions * (2 * len(self.tested) + self.num_extra - self.num_actions)
+
+    def fitted(self, table: np.ndarray, products: np.ndarray) -> np.ndarray:
+        """Actions and tested inputs [rows, k + c], from the basis' columns and their products with the slopes."""
+        if self.steps is None:
+            return products
+        # By themselves, not beside other looks: steps are steep, and must have the same bits in any company.
+        return products + self.steps.columns(table @ self.steps.index) @ self.weights
+
+    def left(self, rows: RowBlock, fitted: np.ndarray) -> np.ndarray:
+        """What is left of the actions and of the tested inputs, in standard deviations [rows, k + c]."""
+        seen = np.hstack([rows.actions, rows.features[:, self.tested]])
+        return (seen - fitted) / self.spread
+
+    def extra(self, rows: RowBlock, left: np.ndarray) -> np.ndarray:
+        """Interactions, products and waves of tested inputs, and the size of what is left of the actions."""
+        tested, found = left[:, self.num_actions :], self.directions
+        partners = np.clip(rows.features[:, found.partners], -CLIP, CLIP)
+        crossed = (tested[:, :, None] * partners[:, None, :]).reshape(len(left), -1)
+        clipped = np.clip(tested, -CLIP, CLIP)
+        even = clipped[:, found.pairs[0]] * clipped[:, found.pairs[1]]
+        waved = np.clip(rows.features[:, found.waved], -CLIP, CLIP)
+        waves = [wave(frequency * waved) for frequency in FREQUENCIES for wave in (np.sin, np.cos)]
+        return np.hstack([crossed, even, *waves, np.abs(left[:, : self.num_actions])])
+
+
+@dataclass(frozen=True)
+class BasisMoments:
+    """[Φ, Y]ᵀ[Φ, Y] of the basis' columns and the actions [P + k, P + k]."""
+
+    basis: Basis
+
+    def __call__(self, block: RowBlock) -> tuple[np.ndarray]:
+        """A sum over rows."""
+        total = np.zeros((self.basis.width + block.actions.shape[1],) * 2)
+        for _, rows in chunks(block):
+            table = np.hstack([self.basis.columns(rows.features), rows.actions])
+            total += table.T @ table
+        return (total,)
+
+
+@dataclass(frozen=True)
+class StepMoments:
+    """Products [P + m + k, m] of the basis' columns, the steps of a look and the actions with those steps."""
+
+    basis: Basis
+    steps: tuple[StepFeatures, ...]
+
+    def __call__(self, block: RowBlock) -> tuple[np.ndarray, ...]:
+        """A sum over rows."""
+        beside = self.basis.width + block.actions.shape[1]
+        totals = tuple(np.zeros((beside + len(own.source), len(own.source))) for own in self.steps)
+        for _, rows in chunks(block):
+            table = self.basis.columns(rows.features)
+            for own, total in zip(self.steps, totals, strict=True):
+                steps = own.columns(table @ own.index)
+                total += np.hstack([table, steps, rows.actions]).T @ steps
+        return totals
+
+
+@dataclass(frozen=True)
+class ExtraMoments:
+    """Products of the basis' columns with the extra columns of several looks [P, e], and the squares of these [e]."""
+
+    basis: Basis
+    looks: tuple[RowScores, ...]
+
+    def __call__(self, block: RowBlock) -> tuple[np.ndarray, np.ndarray]:
+        """A sum over rows."""
+        width = sum(look.num_extra for look in self.looks)
+        cross, squares = np.zeros((self.basis.width, width)), np.zeros(width)
+        slopes = [look.slopes for look in self.looks]
+        for _, rows in chunks(block):
+            table = self.basis.columns(rows.features)
+            every = zip(self.looks, _side_by_side(table, slopes), strict=True)
+            extra = np.hstack([look.extra(rows, look.left(rows, look.fitted(table, found))) for look, found in every])
+            cross += table.T @ extra
+            squares += np.einsum("ij,ij->j", extra, extra)
+        return cross, squares
+
+
+@dataclass(frozen=True)
+class ClusterSums:
+    """The scores of several looks, each summed over clusters of its own [G, m]."""
+
+    basis: Basis
+    looks: tuple[RowScores, ...]
+    again: tuple[np.ndarray, ...]
+    """Coefficients of the extra columns of each [P, e]."""
+    spreads: tuple[np.ndarray, ...]
+    """Standard deviations of what is left of them [e]."""
+    clusters: tuple[Clusters, ...]
+
+    def __call__(self, block: RowBlock) -> tuple[np.ndarray, ...]:
+        """A sum over rows."""
+        sums = tuple(np.zeros((own.num, look.num_entries)) for look, own in zip(self.looks, self.clusters, strict=True))
+        known = {own: own.codes(block) for own in self.clusters}
+        slopes = [look.slopes for look in self.looks]
+        for part, rows in chunks(block):
+            table = self.basis.columns(rows.features)
+            first, second = _side_by_side(table, slopes), _side_by_side(table, self.again)
+            for number, (look, own) in enumerate(zip(self.looks, self.clusters, strict=True)):
+                left = look.left(rows, look.fitted(table, first[number]))
+                extra = (look.extra(rows, left) - second[number]) / self.spreads[number]
+                add_by_cluster(sums[number], known[own][part], products(left, extra, look.num_actions))
+        return sums
+
+
+def _side_by_side(table: np.ndarray, slopes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The table times each of several matrices, in one product."""
+    ends = np.cumsum([own.shape[1] for own in slopes])
+    return np.split(table @ np.hstack(slopes), ends[:-1], axis=1)
+
+
+def products(left: np.ndarray, extra: np.ndarray, num_actions: int) -> np.ndarray:
+    """Score rows [n, m]: tested ⊗ actions, then the other directions ⊗ actions, then tested ⊗ size of the actions."""
+    actions, tested = left[:, :num_actions], left[:, num_actions:]
+    minor, size = extra[:, : extra.shape[1] - num_actions], extra[:, extra.shape[1] - num_actions :]
+    parts = [(tested, actions), (minor, actions), (tested, size)]
+    return np.hstack([(a[:, :, None] * b[:, None, :]).reshape(len(left), -1) for a, b in parts])
+
+
+def add_by_cluster(total: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> None:
+    """Add rows to the total of their cluster."""
+    if not rows.shape[1]:
+        return
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
+    np.add.at(total, codes[starts], np.add.reduceat(rows, starts, axis=0))
+
+
+# -- Sums of products of all columns, from which every regression of the test is solved without reading the rows again.
+
+JITTER = 1e-12
+"""Added to the diagonal of the scaled moments, so that columns that repeat each other do no harm."""
+
+
+class Projector:
+    """Least squares on some columns of a table whose moments are known."""
+
+    def __init__(self, gram: np.ndarray, mask: np.ndarray) -> None:
+        """`gram` [P, P] of all columns, `mask` [P] those to regress on."""
+        self._mask = mask
+        inner = gram[np.ix_(mask, mask)]
+        scale = np.sqrt(np.maximum(np.diag(inner), 0.0))
+        self._scale = np.where(scale > 1e-9 * np.sqrt(max(gram[0, 0], 1.0)), scale, np.inf)
+        scaled = inner / np.outer(self._scale, self._scale)
+        np.fill_diagonal(scaled, 1.0 + JITTER * mask.sum())
+        self._factor = cho_factor(scaled, lower=True, check_finite=False, overwrite_a=True)
+
+    def coefficients(self, cross: np.ndarray) -> np.ndarray:
+        """From the moments [P, t] of all columns with t targets, their coefficients [P, t], zero outside the mask."""
+        inner = cross[self._mask] / self._scale[:, None]
+        out = np.zeros_like(cross)
+        out[self._mask] = cho_solve(self._factor, inner, check_finite=False) / self._scale[:, None]
+        return out
+
+
+def moments(basis: Basis, rows: LeanRows, fold: np.ndarray, num_folds: int) -> np.ndarray:
+    """Products of the columns and the actions, [Φ, Y]ᵀ[Φ, Y], one matrix a fold [folds, P+k, P+k]; fold −1 is left out."""
+    inside = [fold == number for number in range(num_folds)]
+    return np.stack([BasisMoments(basis)(RowBlock(rows.inputs[own], rows.actions[own]))[0] for own in inside])
+
+
+# -- Scores: what is left of the actions times what is left of the tested inputs, summed over clusters of rows.
 
 DETERMINED = 1e-4
 """An input of which the others leave less than this share of its variance cannot be tested."""
@@ -43,12 +274,12 @@ BATCH = 24
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScoreSpec:
     """How one support is scored: the columns that are regressed on, and how rows are looked at."""
 
     mask: np.ndarray
     projector: Projector
-    look: Look
+    look: RowScores
 
 
 @dataclass(frozen=True)
@@ -63,7 +294,7 @@ class ClusterScores:
 class Scorer:
     """Scores supports of one data set with one basis."""
 
-    def __init__(self, rows: Rows, basis: Basis, source: Source) -> None:
+    def __init__(self, rows: LeanRows, basis: Basis, source: LeanData) -> None:
         """`rows` at hand, and where all rows lie."""
         self.rows, self.basis, self.source = rows, basis, source
         width, (moments,) = basis.width, source.total(BasisMoments(basis))
@@ -71,9 +302,9 @@ class Scorer:
         linear = np.arange(width) <= rows.inputs.shape[1]
         weight = Projector(self.gram, linear).coefficients(self.cross)[1 : 1 + rows.inputs.shape[1]]
         self._importance = (weight**2).sum(axis=1)
-        self._linear = linear
+        self.linear = linear
 
-    def plan(self, kept: Sequence[int], tested: Sequence[int]) -> Plan:
+    def plan(self, kept: Sequence[int], tested: Sequence[int]) -> ScoreSpec:
         """Score `tested` inputs given those `kept` (column indexes)."""
         mask = self.basis.within(kept)
         projector = Projector(self.gram, mask)
@@ -87,9 +318,9 @@ class Scorer:
         alive = np.concatenate([np.ones(num_actions, bool), left[num_actions:] > DETERMINED])
         columns = columns[alive[num_actions:]]
         spread = np.where(left[alive] > NOTHING, np.sqrt(np.maximum(left[alive], NOTHING)), np.inf)
-        return Plan(mask, projector, Look(columns, slopes[:, alive], spread, self._directions(kept, columns)))
+        return ScoreSpec(mask, projector, RowScores(columns, slopes[:, alive], spread, self._directions(kept, columns)))
 
-    def _directions(self, kept: Sequence[int], tested: np.ndarray) -> Directions:
+    def _directions(self, kept: Sequence[int], tested: np.ndarray) -> ScoreDirections:
         """As many as the score vector has room for."""
         num = len(tested)
         waved = tested[~self.rows.two_valued[tested]][: FEW_TESTED if num <= FEW_TESTED else 0]
@@ -103,9 +334,9 @@ class Scorer:
         allowed = (room - len(pairs[0])) // num if num else 0
         usable = np.array([i for i in kept if not self.rows.constant[i]], dtype=np.intp)
         usable = usable[np.argsort(-self._importance[usable], kind="stable")]
-        return Directions(np.sort(usable[: max(0, min(allowed, MOST_PARTNERS))]), pairs, waved)
+        return ScoreDirections(np.sort(usable[: max(0, min(allowed, MOST_PARTNERS))]), pairs, waved)
 
-    def cluster_scores(self, plans: Sequence[Plan], clusters: Sequence[Clusters]) -> list[ClusterScores]:
+    def cluster_scores(self, plans: Sequence[ScoreSpec], clusters: Sequence[Clusters]) -> list[ClusterScores]:
         """For every plan its scores summed over its clusters, several plans in two passes over the rows."""
         out: list[ClusterScores] = []
         start = 0
@@ -116,7 +347,7 @@ class Scorer:
             start = some.stop
         return out
 
-    def _batch(self, plans: Sequence[Plan], clusters: Sequence[Clusters]) -> list[ClusterScores]:
+    def _batch(self, plans: Sequence[ScoreSpec], clusters: Sequence[Clusters]) -> list[ClusterScores]:
         looks = self._with_steps(plans)
         again, spreads = self._second_regressions(plans, looks)
         sums = self.source.total(
@@ -131,7 +362,7 @@ class Scorer:
             for plan, look, total in zip(plans, looks, sums, strict=True)
         ]
 
-    def _with_steps(self, plans: Sequence[Plan]) -> tuple[Look, ...]:
+    def _with_steps(self, plans: Sequence[ScoreSpec]) -> tuple[RowScores, ...]:
         """Looks that regress on steps of first fits, too: linear and whole ones of actions, whole ones of tested inputs."""
         every = self._steps(plans)
         looks = []
@@ -150,13 +381,13 @@ class Scorer:
             looks.append(replace(look, slopes=slopes, spread=spread, steps=steps, weights=weights))
         return tuple(looks)
 
-    def _steps(self, plans: Sequence[Plan]) -> tuple[Steps, ...]:
+    def _steps(self, plans: Sequence[ScoreSpec]) -> tuple[StepFeatures, ...]:
         """Steps at the quantiles of the first fits, where rows are."""
         num_actions = self.cross.shape[1]
         some = self.rows.inputs[:: max(1, self.rows.num // MOST_SORTED)]
         indexes = []
         for plan in plans:
-            linear = Projector(self.gram, plan.mask & self._linear).coefficients(self.cross)
+            linear = Projector(self.gram, plan.mask & self.linear).coefficients(self.cross)
             indexes.append(np.hstack([linear, plan.look.slopes[:, : num_actions + MOST_STEPPED]]))
         fits = [np.empty((len(some), index.shape[1])) for index in indexes]
         for start in range(0, len(some), CHUNK):
@@ -165,14 +396,14 @@ class Scorer:
                 fit[start : start + CHUNK] = table @ index
         return tuple(self._at_quantiles(index, fit) for index, fit in zip(indexes, fits, strict=True))
 
-    def _at_quantiles(self, index: np.ndarray, fit: np.ndarray) -> Steps:
+    def _at_quantiles(self, index: np.ndarray, fit: np.ndarray) -> StepFeatures:
         num = int(np.clip(self.rows.num // (ROWS_A_STEP * fit.shape[1]), *NUM_STEPS))
         centres = np.quantile(fit, (np.arange(num) + 0.5) / num, axis=0)
         widths = np.maximum(np.gradient(centres, axis=0), 1e-3) / 2
-        return Steps(index, np.repeat(np.arange(fit.shape[1]), num), centres.T.ravel(), widths.T.ravel())
+        return StepFeatures(index, np.repeat(np.arange(fit.shape[1]), num), centres.T.ravel(), widths.T.ravel())
 
     def _second_regressions(
-        self, plans: Sequence[Plan], looks: tuple[Look, ...]
+        self, plans: Sequence[ScoreSpec], looks: tuple[RowScores, ...]
     ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """Coefficients of the extra columns on each plan's own basis columns, and the spread of what is left."""
         cross, squares = self.source.total(ExtraMoments(self.basis, looks))
@@ -186,3 +417,53 @@ class Scorer:
             spreads.append(np.where(left > DETERMINED**2, np.sqrt(np.maximum(left, DETERMINED**2)), np.inf))
             at += wide
         return tuple(slopes), tuple(spreads)
+
+
+# -- Does anything else explain what is left? Score tests of columns beside those that were regressed on.
+
+ROWS_A_PRODUCT = 1024
+"""Rows whose products are made at a time."""
+
+
+def bonferroni_min_p(targets: np.ndarray, base: np.ndarray, candidates: Iterable[np.ndarray]) -> float:
+    """F tests of each candidate's columns beside `base`, for every target; the smallest p-value times their number.
+
+    The variance is robust to a spread that depends on the state: rows of the score are squared, not their mean.
+    Candidates are changed in place, one after the other: each may be as large as all the rest of a check.
+    """
+    p_values = []
+    basis = _orthonormal(base)
+    left = targets - basis @ (basis.T @ targets)
+    for columns in candidates:
+        columns -= basis @ (basis.T @ columns)
+        square = np.einsum("ij,ij->j", columns, columns) / len(columns)
+        spread = np.sqrt(np.maximum(square - columns.mean(axis=0) ** 2, 0.0))
+        varies = spread > 1e-6
+        own = columns if varies.all() else columns[:, varies]
+        own /= spread[varies]
+        if own.shape[1] == 0 or len(own) <= base.shape[1] + 2 * own.shape[1]:
+            continue
+        p_values += [score_p(own, column) for column in left.T]
+    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+
+def _orthonormal(base: np.ndarray) -> np.ndarray:
+    """Orthonormal columns [n, r] that span those of a base [n, m]."""
+    factor = np.linalg.qr(base, mode="r")
+    _, singular, turned = np.linalg.svd(factor)
+    real = singular > 1e-10 * singular[0]
+    return base @ (turned[: len(singular)][real] / singular[real, None]).T
+
+
+def score_p(columns: np.ndarray, residuals: np.ndarray) -> float:
+    """Hotelling's test that the mean of the rows of columns [n, m] times residuals [n] is zero."""
+    n, width = columns.shape
+    total, gram = columns.T @ residuals, np.zeros((width, width))
+    for start in range(0, n, ROWS_A_PRODUCT):
+        scores = columns[start : start + ROWS_A_PRODUCT] * residuals[start : start + ROWS_A_PRODUCT, None]
+        gram += scores.T @ scores
+    rank = int(np.linalg.matrix_rank(gram, hermitian=True))
+    if n <= rank + 1 or not rank:
+        return 1.0
+    share = float(np.clip(total @ np.linalg.pinv(gram, hermitian=True) @ total / n, 0.0, 1 - 1e-12))
+    return float(fdtrc(rank, n - rank, share / (1 - share) * (n - rank) / rank))

@@ -1,0 +1,48 @@
+"""The table of the paper's constants: what the paper prints, and what is said to be a guess."""
+
+import pytest
+from policyspace_paper.execution import Record, RunSize
+from policyspace_paper.printed import GUESS, LITERAL, procedures, settings_panels
+
+PRINTED = {
+    "gridworld": {"learning_steps": 200, "learning_episodes": 250, "likelihood_steps": 1000, "likelihood_rate": 0.03,
+                  "num_attempts": 3, "num_updates": 150, "penalty": 0.125, "significance": 0.01, "runs": 25},
+    "continuous-gridworld": {"learning_steps": 100, "learning_episodes": 100, "num_attempts": 3, "num_updates": 100,
+                             "penalty": 1e-6, "significance": 0.01, "runs": 25},
+    "minigolf": {"learning_steps": 100, "learning_episodes": 100, "num_attempts": 10, "num_updates": 100,
+                 "penalty": 0.25, "significance": 0.01, "runs": 100},
+    "car": {"learning_steps": 100, "learning_episodes": 50, "likelihood_steps": 200, "likelihood_rate": 0.1,
+            "significance": 0.1, "runs": 100},
+}  # fmt: skip
+"""The lists of hyperparameters in Appendix C, and the runs of the captions."""
+
+
+@pytest.mark.parametrize("world", PRINTED)
+def test_what_the_paper_prints_is_in_the_table_with_its_place(world):
+    for name, value in PRINTED[world].items():
+        stated = getattr(LITERAL[world], name)
+        assert stated.value == value and not stated.where.startswith(GUESS)
+
+
+@pytest.mark.parametrize("world", PRINTED)
+def test_rates_that_it_does_not_print_are_guesses_and_do_not_fall(world):
+    assert LITERAL[world].learning_rate.where == GUESS
+    assert LITERAL[world].learning["decay"] == 1.0
+    assert LITERAL[world].objective["last_point"]
+    assert (LITERAL[world].adam is None) == (LITERAL[world].likelihood.value == "closed form")
+
+
+def test_both_columns_are_made_unless_only_the_literal_one_is_wanted():
+    assert procedures(RunSize()) == ("literal", "ours")
+    assert procedures(RunSize(as_published=True)) == ("literal",)
+
+
+def test_the_page_shows_every_constant_of_the_literal_column():
+    record = Record("car", {"procedure": "literal"}, "0", 1.0, {})
+    (panel,) = settings_panels("car", "car", [record])
+    assert ("likelihood rate", "0.1", "Appendix C.4") in panel.rows and ("learning rate", "0.03", GUESS) in panel.rows
+    (other,) = settings_panels("car", "car", [record], (7,))
+    assert ("num episodes", "7", GUESS) in other.rows and len(other.rows) == len(panel.rows)
+    (none,) = settings_panels("car", "car", [record], ())
+    assert [row for row in panel.rows if row not in none.rows] == [("num episodes", "10, 30, 100", GUESS)]
+    assert settings_panels("car", "car", [Record("car", {"procedure": "ours"}, "0", 1.0, {})]) == []

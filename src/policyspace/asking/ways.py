@@ -1,0 +1,281 @@
+"""`ask`: the way of asking is chosen, the agent plays, and is asked about every input."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from policyspace.asking.agents import ONE_LINE, AskedAgent, as_agent
+from policyspace.asking.answer import AskedAnswer, AskOptions, Cost, Redraw, Way, guarantee_of
+from policyspace.asking.inputs import Groups, Inputs
+from policyspace.asking.inside import ask_inside, numbers_of_questions, steps_of_memory
+from policyspace.asking.paired import FEW, QUESTIONS, ask_paired, check_budget, smallest_found
+from policyspace.asking.played import ask_played
+from policyspace.asking.returns import check_pairs, returns_lost
+from policyspace.asking.states import States, normalises, states_of
+from policyspace.data.validation import explain_arguments
+from policyspace.display import listed_names, remembering_its_call
+from policyspace.environments.setters import environment
+from policyspace.errors import InputError, nearest
+
+TWICE = 50
+"""States in which an agent is asked twice."""
+
+
+@final
+@dataclass(frozen=True)
+class AskRequest:
+    """What is said about an agent that is to be asked, its play and its inputs."""
+
+    way: str = "auto"
+    features: Sequence[str] | None = None
+    groups: Groups | None = None
+    episodes: int | None = None
+    deterministic: bool = False
+    algorithm: str | None = None
+    seed: int = 0
+    trust: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Prepared:
+    """All that it takes to ask an agent."""
+
+    agent: AskedAgent
+    env: Any
+    make: Callable[[], Any] | None
+    """Makes such environments, where that is known."""
+    states: States
+    inputs: Inputs
+    way: Way
+    reason: str
+    """Of the way."""
+
+
+@contextmanager
+def prepared(agent: Any, env: Any, log: Any, said: AskRequest) -> Iterator[Prepared]:
+    """Load the agent, make its environment, let it play, and choose the way; an environment made here is closed at last."""
+    if env is None and hasattr(agent, "get_env"):
+        env = agent.get_env()  # of a model of stable-baselines3
+    makes = isinstance(env, str | type) or (callable(env) and not hasattr(env, "reset"))
+    make = environment(env)[1] if makes else None
+    place = env if make is None else make()
+    try:
+        asked = as_agent(agent, place, deterministic=said.deterministic, algorithm=said.algorithm, trust=said.trust)
+        episodes = said.episodes
+        if said.way == "played" or (said.way == "auto" and not asked.askable):
+            if log is not None:
+                raise InputError("an agent that is asked while it plays needs no log, found one: leave it out.")
+            episodes = 1  # to know what its inputs are
+        states = states_of(asked, place, log, episodes, said.features, said.seed)
+        inputs = Inputs.of(
+            asked.observation_space,
+            env_id=states.env_id,
+            features=said.features,
+            groups=said.groups,
+            frames=states.frames,
+            observations=states.observations,
+        )
+        yield Prepared(asked, place, make, states, inputs, *choose_way(asked, states, said.way))
+    finally:
+        if make is not None:
+            place.close()
+
+
+def choose_way(agent: AskedAgent, states: States, wanted: str) -> tuple[Way, str]:
+    """The way in which an agent is asked, and why."""
+    ways = ("auto", "inside", "paired", "played")
+    if wanted not in ways:
+        raise InputError(f"there is no way '{wanted}': {nearest(wanted, ways)}")
+    if wanted == "played":
+        return "played", "as was said, readings are drawn while it acts"
+    if not agent.askable:
+        if wanted == "auto":
+            return "played", "it can only act, step after step, so that readings are drawn while it does"
+        raise InputError(
+            f"{agent.name} can only act, step after step: ask it while it plays (way='played'), or {ONE_LINE}."
+        )
+    if wanted == "paired":
+        return "paired", "as was said, its actions alone are compared"
+    if not agent.has_law:
+        if wanted == "auto":
+            return "paired", "only its actions can be seen, which differ when it is asked again in the same state"
+        raise InputError(
+            f"{agent.name} answers otherwise when it is asked again, and says no probabilities: write a function of one "
+            "observation that returns probabilities, or a mean and a standard deviation, or ask by pairs (way='paired')."
+        )
+    rows = np.unique(np.linspace(0, len(states) - 1, TWICE).astype(int))
+    memory = states.memories(agent, rows)
+    if not agent.repeats(states.take(rows), memory):
+        if wanted == "auto":
+            return "paired", "it answers otherwise when it is asked again in the same state"
+        raise InputError(
+            f"{agent.name} answers otherwise when it is asked again in the same state: switch off what it draws or learns "
+            "when it is asked (dropout, noise, statistics of batches), or ask by pairs (way='paired')."
+        )
+    why = "the distribution of its action can be computed"
+    if agent.deterministic:
+        why = "it does the same whenever it is in the same state"
+    return "inside", f"{why}, and {len(rows)} states asked twice agree"
+
+
+@explain_arguments
+@remembering_its_call
+def ask(
+    agent: Any,
+    env: Any = None,
+    log: Any = None,
+    *,
+    way: str = "auto",
+    features: Sequence[str] | None = None,
+    groups: Groups | None = None,
+    episodes: int | None = None,
+    redraw: Sequence[Redraw] = ("any", "likely"),
+    memory: int | None = None,
+    returns: int = 0,
+    significance: float = 0.05,
+    budget: int | None = None,
+    deterministic: bool = False,
+    algorithm: str | None = None,
+    trust: bool = False,
+    seed: int = 0,
+) -> AskedAnswer:
+    """Which of its inputs an agent reacts to, found by changing them and asking what it would do.
+
+    The agent plays first; then each input gets, in the states that it met, readings of other states.
+
+    Parameters
+    ----------
+    agent : object, function or path
+        A model of stable-baselines3, a torch module, a function of the observation, …: see `policyspace.asking.as_agent`.
+    env : str, gymnasium.Env or vector environment, optional
+        Where it plays, with the wrappers through which it sees: also an id, or `module:function` that makes one. By
+        default that of a model of stable-baselines3.
+    log : array_like of shape (n, …), dict of these, Sample or path, optional
+        Observations to ask in, instead of those of its own play.
+    way : {"auto", "inside", "paired", "played"}
+        How it is asked: by the distributions of its action, by pairs of actions, or by readings drawn while it plays. "auto"
+        takes the first way that the agent allows, and says which.
+    features : sequence of str, optional
+        Names of the numbers of an observation; known environments have their own.
+    groups : mapping, str or pair of int, optional
+        Features, or masks of an image, that are read together, by name; "channels", "frames", "symbols" or (rows, columns).
+    episodes : int, optional
+        How many it plays; by default enough for 2 000 states.
+    redraw : sequence of {"any", "likely"}
+        Readings of any row of the log, and of rows that are near in the other inputs.
+    memory : int, optional
+        How many steps after a reading an agent with a memory may still react to it; by default 8.
+    returns : int, default 0
+        In so many pairs of episodes each input is redrawn in every step, to find the return that is lost; 30 are customary.
+    significance : float, default 0.05
+        Of all bounds on inputs that it never reacted to; by pairs and in play, the chance of any false "reacts".
+    budget : int, optional
+        The most questions about each input and kind of redraw; by default 4 000 inside, by pairs 600 of the bets and 1 000
+        for each effect. Of an agent that plays the most steps, by default 2 000.
+    deterministic : bool, default False
+        Ask for its most probable action instead of its chances.
+    algorithm : str, optional
+        Of the file of a model of stable-baselines3, where it cannot be seen in it.
+    trust : bool, default False
+        Whether the file of an agent may run code when it is loaded, where it holds any.
+    seed : int, default 0
+        Of its play, and of all that is drawn.
+
+    Returns
+    -------
+    AskedAnswer
+        Verdict, effects and proof for each input.
+
+    Raises
+    ------
+    InputError
+        If the agent cannot be asked, does not fit the environment, or does not answer alike.
+
+    Examples
+    --------
+    >>> import policyspace
+    >>> answer = policyspace.ask(lambda seen: int(seen[2] + seen[3] > 0), "CartPole-v1", episodes=5)
+    >>> answer.selected
+    ('angle', 'angular_velocity')
+    >>> print(answer.sentence)
+    Reacts to angle and angular_velocity; never to position and velocity in 8 000 questions.
+    """
+    options = AskOptions(tuple(redraw), memory, significance, budget, seed)
+    check_pairs(returns)
+    said = AskRequest(way, features, groups, episodes, deterministic, algorithm, seed, trust)
+    with prepared(agent, env, log, said) as ready:
+        states, inputs = ready.states, ready.inputs
+        if ready.way == "played":
+            if returns:
+                raise InputError("returns are compared of agents that are asked inside or by pairs: leave returns out.")
+            return ask_played(ready.agent, ready.env, states, inputs, options, episodes, ready.reason)
+        warnings, rng = warnings_of(ready, options), np.random.default_rng(seed)
+        if ready.way == "paired":
+            found, cost, stopped, more_warnings = ask_paired(ready.agent, states, inputs, options, rng)
+            warnings += more_warnings
+        else:
+            found, cost, stopped = ask_inside(ready.agent, states, inputs, options, rng)
+        if returns:
+            lost, more, repeats = returns_lost(ready.agent, ready.env, ready.make, states, inputs, returns, seed)
+            found = tuple(replace(group, returned=lost[group.group]) for group in found)
+            cost += more
+            if not repeats:
+                warnings.append(NOT_REPEATED)
+    return AskedAnswer(
+        found,
+        ready.way,
+        ready.reason,
+        guarantee_of(ready.way, options, found),
+        cost + Cost(0, 0 if states.recording is None else len(states)),
+        options,
+        ready.agent.name,
+        states.environment,
+        len(states),
+        steps_of_memory(ready.agent, options),
+        stopped,
+        tuple(warnings),
+        inputs=inputs.members,
+        recording=states.recording or states.sample,
+    )
+
+
+NOT_REPEATED = (
+    "environment and agent do not repeat an episode with the same seeds, so that the pairs behind 'return lost' share no "
+    "random numbers: its margins are wide, and an input that is not read has no loss of exactly 0."
+)
+
+
+def warnings_of(ready: Prepared, options: AskOptions) -> list[str]:
+    """What an answer cannot say, or says less of than one might think."""
+    found, states, inputs = list[str](), ready.states, ready.inputs
+    if ready.agent.normalised and states.recording is not None and not normalises(ready.env):
+        found.append(
+            f"{ready.agent.name} was trained with VecNormalize, found an environment without it: if observations were "
+            "normalised, load its statistics (--vecnormalize, VecNormalize.load)."
+        )
+    constant = [group for group, varies in states.varying(inputs).items() if not varies]
+    if constant:
+        found.append(
+            f"{listed_names(constant)} always read the same in these states, and so were not asked about: give a log in "
+            "which they vary."
+        )
+    if ready.way == "paired":
+        check_budget(options)
+        smallest = smallest_found(len(inputs.groups), options.significance, options.budget or QUESTIONS)
+        if smallest > FEW:
+            found.append(
+                f"{options.budget} questions about each input are few: one that moves {100 * smallest:.0f} % of its choices "
+                "or less may be missed."
+            )
+        return found
+    rows, _ = numbers_of_questions(len(states), options.budget)
+    bound = 1 - (options.significance / len(inputs.groups)) ** (1 / rows)
+    if bound > 0.1:
+        found.append(
+            f"{rows} states are few: an input to which the agent reacts in {100 * bound:.0f} % of them may be missed."
+        )
+    return found

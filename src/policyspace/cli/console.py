@@ -1,0 +1,306 @@
+"""Console output, progress bar, saving."""
+
+import shlex
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from policyspace.cli.options import bundled, with_parameters
+from policyspace.errors import InputError, printable, safe_json
+from policyspace.runtime import heard_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from policyspace.display import Shown, TextTable
+
+
+# -- All that commands print: lines and tables in which names are names, whatever characters they hold.
+
+
+class ReaderGone(Exception):
+    """Nobody reads the output any more, as after `| head`: the command ends, and that is no error."""
+
+
+class Stopped(Exception):
+    """Ctrl-C, and what the user should know then, in a sentence."""
+
+
+def new_console(stderr: bool = False, width: int | None = None) -> "Console":
+    """The screen, where nothing in a text is taken for a colour or an emoji."""
+    from rich.console import Console
+
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            raise ReaderGone
+
+    return Screen(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+
+def say(console: "Console", text: str, style: str | None = None, wrap: bool = False) -> None:
+    """One line as it is, never cut short; `wrap` breaks it between words, for prose."""
+    from rich.text import Text
+
+    with _written():
+        console.print(Text(printable(text)), style=style, soft_wrap=not wrap)
+
+
+def show_table(console: "Console", table: "TextTable", **options: Any) -> None:
+    """A table as wide as the window allows, its cells broken where they must be."""
+    with _written():
+        console.print(table.rich(broken=True, **options))
+
+
+def show(answer: "Shown", right: Container[str], styles: Sequence[str] = ()) -> None:
+    """An answer: its sentence, its table, what must be read with it."""
+    show_parts(answer.sentence, answer.table(), answer.notes(), right, styles)
+
+
+def show_parts(
+    sentence: str, table: "TextTable", notes: Sequence[str], right: Container[str], styles: Sequence[str] = ()
+) -> None:
+    """The parts of an answer; a number is never cut short, a narrow window wraps the line."""
+    console = new_console()
+    say(console, sentence, style="bold")
+    shown = table.rich(right, styles, header_style="dim")
+    needed = console.measure(shown, options=console.options.update(max_width=1000)).maximum
+    with _written():
+        new_console(width=max(console.width, needed)).print(shown)
+    for note in notes:
+        say(console, note, style="yellow" if note.startswith("Warning") else None)
+
+
+def show_saved(paths: "Iterable[str | Path | None]") -> None:
+    """Where files were saved."""
+    console = new_console()
+    for path in paths:
+        if path is not None:
+            say(console, f"Saved {path}")
+
+
+def show_json(text: str) -> None:
+    """JSON for a program, which may be a terminal too."""
+    with _written():
+        sys.stdout.write(safe_json(text) + "\n")
+
+
+@contextmanager
+def _written() -> "Iterator[None]":
+    """A full disk behind the output is no defect of this program; a reader that has gone is no error at all."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGone from None
+    except OSError as error:
+        raise InputError(f"the output cannot be written ({error.strerror or error}): make room for it.") from error
+
+
+# -- What every command has: `--quiet`, a bar on the terminal while one waits, and the words that it was called with.
+
+PATIENCE = 2.0
+"""Seconds without a bar: what is done by then needs none."""
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """The command that is running."""
+
+    context: typer.Context
+    quiet: bool
+
+
+_RUNNING: ContextVar[CommandContext | None] = ContextVar("running", default=None)
+
+
+def running(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with its bundles of options and an option `--quiet`, which `waiting` and `typed` know about."""
+    command = bundled(command)
+    own = signature(command)
+
+    @wraps(command)
+    def run(*, command_context: typer.Context, quiet: bool = False, **options: Any) -> None:
+        before = _RUNNING.set(CommandContext(command_context, quiet))
+        try:
+            command(**options)
+        finally:
+            _RUNNING.reset(before)
+
+    more = [Parameter("command_context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    more += [Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)]
+    return with_parameters(run, [*own.parameters.values(), *more])
+
+
+def is_quiet() -> bool:
+    """Whether the command that is running was told to show no progress."""
+    command = _RUNNING.get()
+    return command is not None and command.quiet
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """While this lasts, a terminal shows what is done and how far it is, after two seconds; nothing else ever does."""
+    console = new_console(stderr=True)
+    if not console.is_terminal or is_quiet():
+        yield
+        return
+    with Bar(console, what) as bar, heard_by(bar.show):
+        yield
+
+
+def one_by_one(items: Iterator[T], what: str) -> Iterator[T]:
+    """The same items, with a bar while one waits for the next."""
+    while True:
+        with waiting(what):
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
+
+
+class Bar:
+    """A line on a terminal that comes late and leaves nothing behind."""
+
+    def __init__(self, console: "Console", what: str) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (
+            SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+            TextColumn("{task.fields[count]}", markup=False), TimeElapsedColumn(),
+        )  # fmt: skip
+        # What is printed goes where it should: the answer never through the screen of the bar.
+        self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        self._task = self._bar.add_task(what, total=None, count="")
+        self._timer = Timer(PATIENCE, self._bar.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "Bar":
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+    def show(self, what: str, done: int, total: int | None) -> None:
+        """What is being done, and how far it is."""
+        count = "" if total is None else f"{done} of {total}"
+        self._bar.update(self._task, description=what, completed=done, total=total, count=count)
+
+
+def typed() -> str:
+    """The command that is running, as one could type it again."""
+    command = _RUNNING.get()
+    if command is None:
+        return ""
+    context: Any = command.context
+    words: list[str] = []
+    options: list[str] = []
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.name == "quiet" or value is None or source is None or source.name != "COMMANDLINE":
+            continue
+        values = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+        if parameter.param_type_name == "argument":
+            words += values
+        elif isinstance(value, bool):
+            options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        else:
+            options += [part for one in values for part in (parameter.opts[0], one)]
+    names: list[str] = []
+    while context.parent is not None:
+        names.insert(0, str(context.info_name))
+        context = context.parent
+    return shlex.join(["policyspace", *names, *words, *options])
+
+
+# -- Where the results of commands are saved: refused before the work if that cannot be, written whole or not at all.
+
+JsonOut = Annotated[
+    str | None,
+    typer.Option("--json", help="Write the answer as JSON to a file, or to the screen ('-').", metavar="FILE|-"),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Save a page that holds all of it, for any browser: one file, no network.", metavar="FILE.html"
+    ),
+]
+
+
+def check_targets(
+    pictures: Iterable[Path | None] = (),
+    json: str | None = None,
+    inputs: Iterable[str | Path | None] = (),
+    out: Path | None = None,
+    report: Path | None = None,
+) -> None:
+    """Say before the work that its results could not be saved."""
+    from policyspace import safe_io as whole_file
+
+    drawn = [picture for picture in pictures if picture is not None]
+    if drawn:
+        from policyspace.report.figures import format_of
+
+        for picture in drawn:
+            format_of(picture)
+    if report is not None:
+        from policyspace.report.pages import page_path
+
+        page_path(report)
+    whole_file.check_targets([*drawn, None if json == "-" else json, out, report], inputs)
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Say before the work that a file of this name could not be written."""
+    if not path.name.lower().endswith(tuple(suffixes)):
+        raise InputError(f"{path}: the name must end in one of {', '.join(suffixes)}: choose another name.")
+
+
+def deliver(text: Callable[[], str], json: str | None, show: Callable[[], None], *saved: Path | None) -> None:
+    """The answer as JSON where that is wanted, and on the screen with what was saved, unless the JSON is there."""
+    if json is not None:
+        write_json(text(), json)
+    if json != "-":
+        show()
+        show_saved([*saved, json])
+
+
+def write_json(text: str, target: str) -> None:
+    """To the screen for '-', otherwise to a file that appears whole or not at all."""
+    if target == "-":
+        show_json(text)
+        return
+    from policyspace.errors import safe_json
+    from policyspace.safe_io import replacing
+
+    with replacing(target) as out:
+        out.write((safe_json(text) + "\n").encode())
+
+
+def write_report(result: "Shown", target: Path | None) -> None:
+    """Save the page of an answer where it is wanted, with the command that makes it again."""
+    if target is None:
+        return
+    said = copy(result)
+    object.__setattr__(said, "made_by", typed())
+    said.report(target)

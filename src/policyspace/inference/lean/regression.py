@@ -1,0 +1,405 @@
+"""Nuisance regressions; serial dependence of their residuals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from policyspace.data.rows import RowBlock as RowBlock
+from policyspace.errors import InputError
+from policyspace.inference.base import ClusterKind
+from policyspace.inference.lean.clusters import (
+    Clustering,
+    UnitChoice,
+    autocorrelations,
+    candidate_block_lengths,
+    choose_clustering,
+)
+from policyspace.inference.lean.rows import (
+    CLIP,
+    Basis,
+    BasisColumns,
+    Bumps,
+    InputTransform,
+    LeanRows,
+    Linear,
+    Products,
+    Waves,
+    sample_of_episodes,
+)
+from policyspace.inference.lean.scores import Projector, Scorer, ScoreSpec, bonferroni_min_p, chunks, moments
+
+# -- How flexible the regressions are: as flexible as the rows allow.
+
+ROWS_A_COLUMN = 8
+"""Rows that must be there for every column of a family."""
+UNITS_A_COLUMN = 2
+"""Episodes (or subjects) that must be there for every column that stays the same in one."""
+MOST_COLUMNS = 480
+"""How wide curves and waves may make a table; the cost of a pass over the rows grows with its square."""
+WIDEST = 1200
+"""How wide products may make it, or very many inputs."""
+FEWEST_KNOTS = 5
+"""Of fine curves."""
+
+
+@dataclass(frozen=True)
+class RegressionBasis:
+    """The family that is used, and why nothing can be promised by it, if so."""
+
+    name: str
+    basis: Basis
+    too_simple: str | None
+
+
+def largest_basis(rows: LeanRows, seed: int) -> RegressionBasis:
+    """The richest family that the rows can feed."""
+    families = families_of(rows, seed)
+    name, family = list(families.items())[-1]
+    basis = Basis(family, InputTransform.of(rows))
+    width, still = int((~rows.constant).sum()), _still_in_few(rows)
+    if width < 2:
+        return RegressionBasis(name, basis, None)
+    num_units, (num_curved, num_still) = _num_units(rows), _counts(rows, still)
+    needed, pairs = units_needed(num_curved, num_still, num_units), Products.pairs(rows, np.zeros_like(rows.constant))
+    if needed <= num_units and (not pairs.width or any(block.name == "pairs" for block in family)):
+        return RegressionBasis(name, basis, None)
+    squares = int((~(rows.constant | rows.two_valued)).sum())
+    columns = 1 + width + squares + pairs.width + num_curved * _knots(num_units)
+    if columns > WIDEST:
+        why = f"{width} inputs are too many for regressions with products of all of them, {_most_inputs()} at most"
+    elif rows.num < ROWS_A_COLUMN * columns:
+        why = (
+            f"{rows.num} rows are too few for regressions with products of all {width} inputs, which need "
+            f"{ROWS_A_COLUMN * columns}"
+        )
+    else:
+        what = "episodes" if rows.subject is None else "subjects"
+        why = (
+            f"{num_units} {what} are too few for regressions with curves and products of inputs that stay the same within "
+            f"one, which need {needed}"
+        )
+    return RegressionBasis(name, basis, f"{why}; simpler ones may take what they miss for use")
+
+
+def min_rows(sizes: Sequence[int], num_curved: int = 0, num_units: int = 0) -> int:
+    """Rows below which nothing is promised: those that products of all inputs take.
+
+    An input has one column, a category one for each of its levels but one, which have no squares and no products. Some
+    inputs stay the same within each of so many episodes, and have their curves in any case.
+    """
+    total = sum(sizes)
+    products = (total**2 - sum(size**2 for size in sizes)) // 2
+    squares = sum(size == 1 for size in sizes)
+    return ROWS_A_COLUMN * (1 + total + squares + products + num_curved * _knots(num_units))
+
+
+def units_needed(num_curved: int, num_still: int, num_units: int) -> int:
+    """Of so many episodes (or subjects), those below which nothing is promised: for inputs that stay the same in one.
+
+    Some of these inputs are curved, the others have two values; one of two values has neither curves nor products.
+    """
+    return UNITS_A_COLUMN * _columns_between(num_curved, num_still, num_units) if num_curved or num_still > 1 else 0
+
+
+def families_of(rows: LeanRows, seed: int) -> dict[str, tuple[BasisColumns, ...]]:
+    """Families that the rows can feed, from simple to rich; they share their blocks, so that no column is made twice.
+
+    Curves get finer and waves more numerous as rows grow, curves of inputs that stay the same within an episode (or
+    subject) as episodes do. Such inputs have their curves in every family with products: many rows of each episode leave
+    so little noise that nothing simpler would do. Where episodes are too few even for these, they are linear.
+    """
+    width = rows.inputs.shape[1]
+    linear = Linear.of(width)
+    families: dict[str, tuple[BasisColumns, ...]] = {"linear": (linear,)}
+    most = min(max(WIDEST, 4 * width), rows.num / ROWS_A_COLUMN)
+
+    def offer(name: str, *blocks: BasisColumns) -> None:
+        family = tuple(block for block in blocks if block.width)
+        if _width(family) <= most and family not in families.values():
+            families[name] = family
+
+    still, scale, num_units = _still_in_few(rows), InputTransform.of(rows), _num_units(rows)
+    alone = still & (units_needed(*_counts(rows, still), num_units) > num_units)
+    curved = ~(rows.constant | rows.two_valued | alone)
+    powers = (Products.powers(rows, 2, curved), Products.powers(rows, 3, curved))
+    between = Bumps.of(rows, _knots(num_units), curved & still, scale)
+    coarse = Bumps.of(rows, 3 if 6 * width < MOST_COLUMNS else 0, curved & ~still, scale)
+    offer("additive curves", linear, *powers, coarse, between)
+    if width * (width + 3) // 2 < WIDEST:
+        pairs = Products.pairs(rows, alone)
+        offer("quadratic", linear, powers[0], between, pairs)
+        offer("curves and products", linear, *powers, coarse, between, pairs)
+        spare = (MOST_COLUMNS - _width((linear, *powers, between, pairs))) // max(int((curved & ~still).sum()), 1)
+        knots = max(min(_knots(rows.num), spare), FEWEST_KNOTS)
+        fine = Bumps.of(rows, knots, curved & ~still, scale)
+        offer("fine curves and products", linear, *powers, fine, between, pairs)
+    rich, mixed = list(families.values())[-1], ~(rows.constant | alone)
+    for share in (1.5, 3.0):
+        waves = min(int(share * np.sqrt(rows.num)), MOST_COLUMNS - _width(rich))
+        if waves >= 10 and mixed.sum() > 1 and len(rich) > 1 and (mixed & ~still).any():
+            offer(f"curves, products and {waves} waves", *rich, Waves.of(rows, waves, seed, mixed, still))
+    return families
+
+
+def _still_in_few(rows: LeanRows) -> np.ndarray:
+    """The inputs that stay the same within an episode (or subject), where those are too few to take them as any others."""
+    unit = rows.episode if rows.subject is None else rows.subject
+    same = unit[1:] == unit[:-1]
+    still = ~((rows.inputs[1:] != rows.inputs[:-1]) & same[:, None]).any(axis=0) & ~rows.constant
+    return still & (ROWS_A_COLUMN * _columns_between(*_counts(rows, still), rows.num) > _num_units(rows))
+
+
+def _counts(rows: LeanRows, still: np.ndarray) -> tuple[int, int]:
+    """How many of the inputs that stay the same are curved, and how many they are."""
+    return int((still & ~rows.two_valued).sum()), int(still.sum())
+
+
+def _columns_between(num_curved: int, num_still: int, num_points: int) -> int:
+    """Columns that tell episodes apart: the inputs that stay the same in one, their curves and products."""
+    return num_curved * (2 + _knots(num_points)) + num_still * (num_still + 1) // 2
+
+
+def _num_units(rows: LeanRows) -> int:
+    """Episodes, or subjects where there are any."""
+    return int((rows.episode if rows.subject is None else rows.subject)[-1]) + 1
+
+
+def _knots(num_rows: int) -> int:
+    return int(np.clip(round(1.6 * num_rows**0.25), FEWEST_KNOTS, 16))
+
+
+def _width(family: tuple[BasisColumns, ...]) -> int:
+    return sum(block.width for block in family)
+
+
+def _most_inputs() -> int:
+    """How many inputs have products that fit."""
+    return next(width for width in range(WIDEST, 0, -1) if 1 + width * (width + 3) // 2 <= WIDEST)
+
+
+# -- How much rows depend on each other: looked at once for all groups of inputs, from what the regressions leave.
+
+MOST_ROWS_FOR_DEPENDENCE = 60_000
+"""Rows in which dependence is looked for: whole episodes, evenly spaced."""
+
+NEARLY_ALL = 0.9
+GREEDY_CORRELATION = 0.15
+GREEDY_ACCURACY = 0.97
+CERTAIN = 0.995
+"""Labels whose surest half is predicted so well, whatever the correlation, may follow without chance."""
+
+MISFIT_ACCURACY, MISFIT_CORRELATION = 0.94, 0.3
+"""Labels that are predicted this well while what is left still correlates this much: misfit rather than chance."""
+
+
+@dataclass(frozen=True)
+class ResidualDiagnosis:
+    """What is left of the actions given all inputs."""
+
+    explained: float
+    """The share of the actions' variance that the flexible fit explains."""
+    lag_one: float
+    """The correlation of what is left in neighbouring rows of an episode."""
+    sure_accuracy: float
+    """Labels: how often the fitted label is right in the half of the rows where it is surest; 0 for other actions."""
+    greedy: bool
+    """Labels follow nearly without chance from the inputs: scores are then made of misfit, and nothing is tested."""
+    doubtful: bool = False
+    """Labels may follow without chance: tests are made, but nothing is promised of them."""
+
+    def sentence(self) -> str:
+        """The numbers in words."""
+        said = (
+            f"the fit explains {self.explained:.0%} of the actions; neighbouring residuals correlate {self.lag_one:.2f}"
+        )
+        if self.greedy:
+            said += (
+                f"; the surest half of the labels is predicted {self.sure_accuracy:.0%} right: an agent that takes its best "
+                "action without chance, for which this test makes no promise"
+            )
+        elif self.doubtful:
+            said += (
+                f"; the surest half of the labels is predicted {self.sure_accuracy:.1%} right: the agent may take its best "
+                "action without chance, for which this test makes no promise"
+            )
+        elif self.explained > NEARLY_ALL and self.lag_one > 0.5:
+            said += "; hardly any chance in the actions: what is left is mostly the misfit of the regressions"
+        return said
+
+
+def unit_choices(
+    scorer: Scorer, plans: dict[int, ScoreSpec], groups: Sequence[tuple[int, ...]], dependence: ClusterKind, fewest: int
+) -> tuple[dict[int, UnitChoice], ResidualDiagnosis]:
+    """The unit of every tested group, with at least `fewest` clusters, and what was seen of the residuals.
+
+    `plans` of the one-out tests by the group's number; `groups` of columns.
+    """
+    if dependence not in ("auto", "rows", "episodes"):
+        raise InputError(f"dependence must be 'auto', 'rows' or 'episodes', and is '{dependence}'.")
+    rows = scorer.rows
+    used = sample_of_episodes(rows.episode, rows.num, MOST_ROWS_FOR_DEPENDENCE)
+    tested, residuals = _left(scorer, plans, used)
+    diagnosis = _diagnose(scorer, used, residuals)
+    if diagnosis.greedy and dependence == "auto":
+        return {group: UnitChoice(None, diagnosis.sentence()) for group in plans}, diagnosis
+    if dependence != "auto":
+        forced = _forced(scorer, dependence, fewest)
+        return dict.fromkeys(plans, forced), diagnosis
+    units = candidate_block_lengths(rows, fewest, scorer.source.num_rows, scorer.source.num_owners)
+    if rows.subject is not None:
+        choice = UnitChoice(units[0], "subjects were named") if units else _too_few("subjects", fewest)
+        return dict.fromkeys(plans, choice), diagnosis
+    residuals = residuals / np.maximum(np.sqrt((residuals**2).mean(axis=0)), 1e-300)
+    # Of an input that the others determine nothing is left: its own range stands in, for tests together with others.
+    series = {
+        group: left if left.shape[1] else rows.inputs[used][:, list(groups[group])] for group, left in tested.items()
+    }
+    return {group: choose_clustering(units, series[group], residuals, rows, used) for group in plans}, diagnosis
+
+
+def _forced(scorer: Scorer, dependence: ClusterKind, fewest: int) -> UnitChoice:
+    rows, source = scorer.rows, scorer.source
+    if dependence == "rows":
+        return UnitChoice(Clustering("rows", 1, np.arange(rows.num), source.num_rows), "asked for")
+    codes = rows.episode if rows.subject is None else rows.subject
+    name = "episodes" if rows.subject is None else "subjects"
+    unit = Clustering(name, max(2.0, source.num_rows / source.num_owners), codes, source.num_owners)
+    return UnitChoice(unit, "asked for") if unit.num >= fewest else _too_few(name, fewest)
+
+
+def _too_few(name: str, fewest: int) -> UnitChoice:
+    return UnitChoice(None, f"there are fewer than {fewest} {name}, too few for any promise")
+
+
+def _left(scorer: Scorer, plans: dict[int, ScoreSpec], used: np.ndarray) -> tuple[dict[int, np.ndarray], np.ndarray]:
+    """What is left of each group given the others, and of the actions given everything, at the rows looked at."""
+    num_actions = scorer.cross.shape[1]
+    everything = Projector(scorer.gram, np.ones(scorer.basis.width, bool)).coefficients(scorer.cross)
+    looks = [plan.look for plan in plans.values()]
+    slopes = np.hstack([everything] + [look.slopes[:, num_actions:] for look in looks])
+    columns = np.concatenate([look.tested for look in looks])
+    spread = np.concatenate([look.spread[num_actions:] for look in looks])
+    left = np.empty((len(used), slopes.shape[1]))
+    for part, rows in chunks(RowBlock(scorer.rows.inputs[used], scorer.rows.actions[used])):
+        seen = np.hstack([rows.actions, rows.features[:, columns]])
+        left[part] = seen - scorer.basis.columns(rows.features) @ slopes
+    left[:, num_actions:] /= spread
+    tested, at = {}, num_actions
+    for group, look in zip(plans, looks, strict=True):
+        tested[group] = left[:, at : at + len(look.tested)]
+        at += len(look.tested)
+    return tested, left[:, :num_actions]
+
+
+def _diagnose(scorer: Scorer, used: np.ndarray, residuals: np.ndarray) -> ResidualDiagnosis:
+    rows = scorer.rows
+    explained = 1 - float((residuals**2).mean() / (rows.actions[used] ** 2).mean())
+    found, _ = autocorrelations(residuals, rows.episode[used], 1)
+    lag_one = float(found[0].mean()) if len(found) else 0.0
+    accuracy = 0.0
+    if rows.num_labels is not None:
+        # Indicators of all labels but the commonest, whose own indicator is one minus their sum.
+        seen, guess = rows.actions[used] * rows.label_spread, (rows.actions[used] - residuals) * rows.label_spread
+        low = seen.min(axis=0)
+        seen, guess = seen - low, guess - low
+        seen = np.hstack([1 - seen.sum(axis=1, keepdims=True), seen])
+        guess = np.hstack([1 - guess.sum(axis=1, keepdims=True), guess])
+        ranked = np.sort(guess, axis=1)
+        margin = ranked[:, -1] - ranked[:, -2]
+        right = seen.argmax(axis=1) == guess.argmax(axis=1)
+        accuracy = float(right[margin >= np.median(margin)].mean())
+    greedy = accuracy > GREEDY_ACCURACY and lag_one > GREEDY_CORRELATION
+    misfit = accuracy > MISFIT_ACCURACY and lag_one > MISFIT_CORRELATION
+    return ResidualDiagnosis(explained, lag_one, accuracy, greedy, accuracy > CERTAIN or misfit)
+
+
+# -- What actions may depend on beside the inputs: their place in the log, for an agent that learns, and the action before.
+
+FURTHER_LEVEL = 0.01
+"""A p-value below which a further input explains what the regressions leave of the actions."""
+
+MOST_ROWS_FOR_FURTHER = 8000
+"""Rows in which that is looked for: whole episodes, evenly spaced."""
+
+PLACE, BEFORE = "the place in the log", "the action before"
+
+
+def further_inputs(scorer: Scorer, seed: int) -> dict[str, np.ndarray]:
+    """Columns [n, c] of the rows at hand that explain what is left of the actions, by name.
+
+    They are inputs that everything else is tested given, where the rows can feed products of them too.
+    """
+    rows = scorer.rows
+    used = sample_of_episodes(rows.episode, rows.num, MOST_ROWS_FOR_FURTHER)
+    table = scorer.basis.columns(rows.inputs[used])
+    everything = Projector(scorer.gram, np.ones(scorer.basis.width, bool)).coefficients(scorer.cross)
+    left = rows.actions[used] - table @ everything
+    place = (np.arange(rows.num)[:, None] - (rows.num - 1) / 2) / (rows.num / np.sqrt(12))
+    before = np.repeat(rows.actions.min(axis=0)[None], rows.num, axis=0)  # of labels: none
+    before = np.zeros_like(before) if rows.num_labels is None else before
+    follows = np.flatnonzero(rows.episode[1:] == rows.episode[:-1])
+    before[follows + 1] = rows.actions[follows]
+    drift = [np.hstack([place[used], place[used] ** 2]), place[used] * np.clip(rows.inputs[used], -CLIP, CLIP)]
+    found: dict[str, np.ndarray] = {}
+    for name, columns, candidates in ((PLACE, place, drift), (BEFORE, before, [before[used]])):
+        if bonferroni_min_p(left, table, candidates) <= FURTHER_LEVEL:
+            more = found | {name: columns}
+            if largest_basis(rows.with_further(list(more.values())), seed).too_simple is None:
+                found = more
+    return found
+
+
+# -- How well each family of regressions predicts the actions of episodes that it was not fitted to.
+
+NUM_FOLDS = 5
+MOST_ROWS = 60_000
+"""Families are compared on so many rows at most."""
+
+
+def held_out_errors(rows: LeanRows, seed: int) -> dict[str, float]:
+    """Five-fold cross-validation over episodes (blocks of rows where there are few); 1 is no better than the mean."""
+    families = families_of(rows, seed)
+    blocks = list(dict.fromkeys(block for family in families.values() for block in family))
+    basis = Basis(tuple(blocks), InputTransform.of(rows))
+    sums = moments(basis, rows, folds(rows, seed), NUM_FOLDS)
+    starts = np.cumsum([0] + [block.width for block in blocks])
+    width = basis.width
+    actions = np.arange(width, width + rows.actions.shape[1])
+    errors: dict[str, float] = {}
+    for name, family in families.items():
+        mask = np.zeros(width, bool)
+        for block, start in zip(blocks, starts, strict=False):
+            mask[start : start + block.width] = block in family
+        errors[name] = held_out_error(sums, mask, actions)
+    return errors
+
+
+def held_out_error(sums: np.ndarray, mask: np.ndarray, targets: np.ndarray) -> float:
+    """Squared error of predicting one fold's targets from the others, as a share of their variance.
+
+    `sums` of products a fold, `mask` [P] the columns to regress on, `targets` the positions of what is predicted.
+    """
+    own = np.flatnonzero(mask)
+    inner, cross = sums[:, own[:, None], own], sums[:, own[:, None], targets]
+    all_inner, all_cross = inner.sum(axis=0), cross.sum(axis=0)
+    squares = float(sums[:, targets, targets].sum())
+    error = squares
+    for held, held_cross in zip(inner, cross, strict=True):
+        slopes = Projector(all_inner - held, np.ones(len(own), bool)).coefficients(all_cross - held_cross)
+        error += float(np.sum(slopes * (held @ slopes - 2 * held_cross)))
+    return error / squares
+
+
+def folds(rows: LeanRows, seed: int) -> np.ndarray:
+    """The fold of each row; −1 for rows beyond those that are compared."""
+    unit = rows.episode if rows.subject is None else rows.subject
+    if unit[-1] + 1 < 2 * NUM_FOLDS:
+        unit = np.arange(rows.num) // int(np.clip(rows.num // 50, 1, 200))
+    num_units = int(unit[-1]) + 1
+    rng = np.random.default_rng([seed, 5])
+    of_unit = rng.permutation(num_units) % NUM_FOLDS
+    share = MOST_ROWS / rows.num
+    if share < 1:
+        of_unit[rng.permutation(num_units)[max(2 * NUM_FOLDS, int(share * num_units)) :]] = -1
+    return of_unit[unit]

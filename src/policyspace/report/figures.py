@@ -1,0 +1,532 @@
+"""Figure style; figures of answers and plans."""
+
+import re
+import textwrap
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from policyspace.answer import GroupResult, Identification
+from policyspace.errors import InputError, printable
+from policyspace.identification import BySubject
+from policyspace.inference.coefficients import CoefficientTable
+from policyspace.planning import GroupPlan, SampleSizePlan
+from policyspace.safe_io import replacing
+from policyspace.theory import Setting, power_bound
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# -- The one style of all pictures: colours, letters, bare axes, and files that are the same bytes every time.
+
+INK, QUIET = "#1f2933", "#52606d"
+"""Of words, and of those that are said in passing."""
+GREY, FAINT, FAINTER = "#9aa5b1", "#e4e7eb", "#f1f4f6"
+"""Of what is open or not decided, of lines behind the data, of areas behind them."""
+GREEN, BLUE, RED, AMBER, PURPLE = "#0b6e4f", "#2f80c2", "#c0392b", "#d98e04", "#8e5ea2"
+DARK_AMBER = "#8f5d00"
+"""Amber that can be read as a word on white."""
+SERIES = (GREEN, "#1d4e89", AMBER, "#b23a48", "#6b4e9b", "#3a8fb7", "#7a6c5d", "#4f772d")
+"""For as many lines as one plot can show."""
+AGENT, GOAL = "#1f5fa8", "#c8322b"
+"""Of the agent and of its goal in pictures of a world."""
+
+PAPER = "#ffffff"
+DARK = {
+    PAPER: "#1a2129", INK: "#e6eaef", QUIET: "#aab5c0", GREY: "#77838f", FAINT: "#313b46", FAINTER: "#262f38",
+    GREEN: "#4cc393", BLUE: "#6cb0ea", RED: "#f0817a", AMBER: "#e0a82e", PURPLE: "#c39bdb", DARK_AMBER: "#e8b64f",
+    "#1d4e89": "#7fb0ea", "#b23a48": "#f08a94", "#6b4e9b": "#b79ae6", "#3a8fb7": "#62b8e0", "#7a6c5d": "#b9a994",
+    "#4f772d": "#93c46a", AGENT: "#6aa5ec", GOAL: "#f07e76",
+}  # fmt: skip
+"""What every colour is on a page that is read in the dark."""
+
+DASHED = (0, (4, 3))
+WIDTH = 7.2
+"""Of a figure on a page, in inches."""
+FORMATS = ("png", "svg", "pdf")
+_POWER = r"[-−]?(?:[\d.]+\\times)?\d+\^\{[-−]?\d+\}"
+FORMULA = re.compile(rf"\$(?:{_POWER}|\\mathdefault\{{{_POWER}\}})\$")
+"""The only ones in our pictures, beside those of WRITTEN; any other dollar is a part of a name."""
+WRITTEN = {"ℓ̂(θ*) − ℓ̂(θ̂)": r"$\mathdefault{\hat{ℓ}(θ\!*\!) − \hat{ℓ}(\hat{θ})}$"}
+"""Words of ours as formulas, where the hat of a letter would be drawn into it."""
+
+
+def new_figure(height: float, title: str = "", width: float = WIDTH) -> "Figure":
+    """An empty figure, its title on the left."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), facecolor=PAPER, layout="constrained")
+    if title:
+        figure.suptitle(title, x=0.012, ha="left", fontweight="bold", fontsize=11, color=INK)
+    return figure
+
+
+def new_plot(height: float, title: str, width: float = WIDTH) -> "tuple[Figure, Axes]":
+    """A figure of one plot with its title on the left."""
+    figure = new_figure(height, title, width)
+    axes = figure.add_subplot()
+    bare(axes)
+    return figure, axes
+
+
+def bare(axes: "Axes", grid: str = "both") -> None:
+    """No frame, no marks; behind the data a light grid along "x", "y", "both" axes, or "none"."""
+    if grid != "none":
+        axes.grid(axis=grid, color=FAINT)  # type: ignore[arg-type]
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=0, colors=INK, labelsize=9)
+    axes.xaxis.label.set(fontsize=9, color=INK)
+    axes.yaxis.label.set(fontsize=9, color=INK)
+    axes.spines[:].set_visible(False)
+
+
+def format_of(path: str | Path) -> str:
+    """The format that the suffix of a file stands for."""
+    suffix = Path(path).suffix.lower()
+    if suffix.lstrip(".") not in FORMATS:
+        found = f"'{suffix}'" if suffix else "no suffix"
+        raise InputError(f"{path}: a picture is saved as .png, .svg or .pdf, found {found}: rename it.")
+    return suffix.lstrip(".")
+
+
+def shortened(name: str, width: int) -> str:
+    """A long name keeps both its ends, for either may be what tells it from others."""
+    return name if len(name) <= width else f"{name[: width // 2]}…{name[-(width // 2 - 1) :]}"
+
+
+def with_names_as_names(figure: "Figure") -> "Figure":
+    """The figure with its words as they may be shown; only powers of ten and a few words of ours are formulas."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            formatter = axis.get_major_formatter()
+            if isinstance(formatter, FixedFormatter):
+                formatter.seq = [_drawn(words) for words in formatter.seq]
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if words := text.get_text():  # the numbers of an axis have none before they are drawn
+            formula = FORMULA.fullmatch(words) is not None or words in WRITTEN.values()
+            text.set(text=_drawn(words), parse_math=formula)
+    return figure
+
+
+def _drawn(words: str) -> str:
+    """Lines as they are, other controls written out."""
+    return "\n".join(map(printable, words.split("\n")))
+
+
+def save(figure: "Figure", path: str | Path) -> None:
+    """Save a picture; the suffix of the file names the format."""
+    suffix = format_of(path)
+    with replacing(path) as out:
+        drawn(figure, out, suffix)
+
+
+def drawn(figure: "Figure", out: IO[bytes], suffix: str) -> None:
+    """Write a picture: the same figure gives the same bytes, without dates or random identifiers."""
+    import matplotlib
+
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "policyspace"}):
+        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
+        with_names_as_names(figure).savefig(out, format=suffix, dpi=160, metadata=dates)
+
+
+# -- Names beside points: far enough apart to be read, joined to their points by thin lines, shared by points that are one.
+
+MOST_NAMES = 16
+"""More names beside a picture could not be read."""
+APART = 0.055
+"""Of the height of the picture: two names nearer than this would touch."""
+ONE, FEW = 0.012, 3
+"""Of the height of the picture: points nearer than this look like one; so many of them still have their own names."""
+
+LEADER = {"arrowstyle": "-", "color": GREY, "linewidth": 0.7, "shrinkA": 3, "shrinkB": 3, "relpos": (0, 0.5)}
+"""The thin line from a name to its point."""
+
+
+class Spot(NamedTuple):
+    """A point that is to have a name."""
+
+    height: float  # as a share of the picture's
+    unit: str
+    place: tuple[float, float]  # where it is drawn
+
+
+def shared(spots: Sequence[Spot], line: float) -> list[list[Spot]]:
+    """The points that share a name, from below: those that look like one, unless they are few and there is room; and, if
+    names are still too many, those farthest from the line that must be crossed.
+    """
+    found: list[list[Spot]] = []
+    for spot in sorted(spots):
+        if found and spot.height - found[-1][0].height < ONE:
+            found[-1].append(spot)
+        else:
+            found.append([spot])
+    alone = [part for some in found for part in ([[one] for one in some] if len(some) <= FEW else [some])]
+    if len(alone) <= MOST_NAMES:
+        return alone
+    while len(found) > MOST_NAMES:
+        outer = 0 if line - found[0][-1].height > found[-1][0].height - line else len(found) - 2
+        found[outer : outer + 2] = [found[outer] + found[outer + 1]]
+    return found
+
+
+def spread_labels(heights: Sequence[float], apart: float = APART) -> np.ndarray:
+    """Heights in increasing order, moved as little as it takes to be `apart` from each other and inside the picture."""
+    steps = apart * np.arange(len(heights))
+    moved = isotonic_regression(np.asarray(heights) - steps).x
+    return np.asarray(np.clip(moved, 0.0, max(0.0, 1.0 - apart * (len(heights) - 1))) + steps)
+
+
+def name_points(axes: "Axes", named: Sequence[tuple[str, Sequence[Spot]]], right: float) -> None:
+    """Write names, from below, to the right of their points, which thin lines lead to; `right` is where, in data."""
+    heights = spread_labels([(spots[0].height + spots[-1].height) / 2 for _, spots in named])
+    for (words, spots), height in zip(named, heights, strict=True):
+        for i, place in enumerate(dict.fromkeys(spot.place for spot in spots)):
+            axes.annotate(
+                "" if i else printable(words), place, xytext=(right, height), annotation_clip=False, parse_math=False,
+                textcoords=axes.get_xaxis_transform(), va="center", fontsize=8, color=INK, zorder=4,
+                bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}, arrowprops=LEADER,
+            )  # fmt: skip
+
+
+# -- The picture of an answer: the evidence for each group, beside the line that it must cross.
+
+COLOURS = {"used": GREEN, "controlled": GREEN, "undecided": AMBER, "no evidence": GREY}
+TEXT = {"used": GREEN, "controlled": GREEN, "undecided": DARK_AMBER, "no evidence": QUIET}
+
+MOST_BARS = 150
+"""More would not be read, and beyond some thousands could not be drawn."""
+
+
+def plot_evidence(answer: Identification, path: str | Path) -> None:
+    """Save the picture; the suffix of the file names the format."""
+    format_of(path)
+    save(draw_evidence(answer), path)
+
+
+def draw_evidence(answer: Identification) -> "Figure":
+    """One bar a group, as long as −log₁₀ of its adjusted p-value; what passes the line is used, or controlled."""
+    title = _wrapped(answer)
+    figure = new_figure(0.2 * len(title) + _height(answer), width=8.2)
+    figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
+    _fill(figure.add_subplot(), answer, _scale_in_words(answer))
+    return figure
+
+
+def draw_evidence_for_page(answer: Identification) -> "Figure":
+    """The same, narrow enough for a phone, and without what the page says beside it."""
+    figure = new_figure(_height(answer), width=4.8)
+    words = f"adjusted p-value (evidence grows to the right; dashed: δ = {_level(answer):g})"
+    _fill(figure.add_subplot(), answer, "\n".join(textwrap.wrap(words, 48)), narrow=True)
+    return figure
+
+
+def evidence_axes(answer: Identification, axes: "Axes | None" = None) -> "Axes":
+    """The same in given axes, or in those of a new figure of pyplot, which notebooks show."""
+    if axes is None:
+        from matplotlib import pyplot
+
+        height = 0.2 * len(_wrapped(answer)) + _height(answer)
+        _, axes = pyplot.subplots(figsize=(8.2, height), layout="constrained")
+    _fill(axes, answer, _scale_in_words(answer))
+    words = "\n".join([*_wrapped(answer), axes.get_title(loc="left")]).strip()
+    axes.set_title(words, loc="left", fontsize=11, color=INK, fontweight="bold", parse_math=False)
+    return axes
+
+
+def _fill(axes: "Axes", answer: Identification, scale: str, narrow: bool = False) -> None:
+    """Bars, names, verdicts and the scale; where it is narrow, shorter names and verdicts without p-values."""
+    tests = _strongest(answer.groups)[::-1]
+    verdicts = [test.verdict for test in tests]
+    labels: list[str] = (
+        [*verdicts] if narrow else [f"{v}, p {_smallest(t)}" for v, t in zip(verdicts, tests, strict=True)]
+    )
+    _draw_bars(axes, tests, labels, 24 if narrow else 36)
+    _draw_scale(axes, tests, _level(answer), scale)
+    if len(tests) < len(answer.groups):
+        axes.set_title(f"the {len(tests)} strongest of {len(answer.groups)} groups", loc="left", fontsize=9, color=INK)
+
+
+def _wrapped(answer: Identification) -> list[str]:
+    return textwrap.wrap(printable(answer.sentence), 68, max_lines=4, placeholder=" …", break_on_hyphens=False)
+
+
+def _height(answer: Identification) -> float:
+    return 0.95 + 0.32 * len(_strongest(answer.groups))
+
+
+def _level(answer: Identification) -> float:
+    return answer.significance
+
+
+def _scale_in_words(answer: Identification) -> str:
+    note = f"{answer.test.name} test" + ("" if answer.guarantee else "; no guarantee, see the report")
+    return f"adjusted p-value (evidence grows to the right; dashed: δ = {_level(answer):g}; {note})"
+
+
+def _strongest(tests: Sequence[GroupResult]) -> Sequence[GroupResult]:
+    """As many as a picture can hold, in their own order."""
+    limit = sorted(test.adjusted_p_value for test in tests)[:MOST_BARS][-1]
+    return [test for test in tests if test.adjusted_p_value <= limit][:MOST_BARS]
+
+
+def _draw_bars(axes: "Axes", tests: Sequence[GroupResult], labels: list[str], width: int) -> None:
+    """The bars, their names on the left, their verdicts on the right where no line crosses them."""
+    evidence, positions = _evidence(tests), np.arange(len(tests))
+    axes.barh(positions, evidence, height=0.6, color=[COLOURS[test.verdict] for test in tests], zorder=2)
+    short = evidence < 0.02  # a bar of no length is still shown
+    axes.scatter(evidence[short], positions[short], s=22, color=COLOURS["no evidence"], zorder=3, clip_on=False)
+    axes.set_ylim(-0.65, len(tests) - 0.35)
+    names = [shortened(printable(test.group), width) for test in tests]
+    if len(set(names)) < len(names):  # then their place in the table tells them apart
+        names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
+    axes.set_yticks(positions, names, fontsize=9.5, color=INK, parse_math=False)
+    for position, test, label in zip(positions, tests, labels, strict=True):
+        axes.annotate(
+            label, (1, position), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+            va="center", fontsize=9, color=TEXT[test.verdict], annotation_clip=False,
+        )  # fmt: skip
+
+
+def _draw_scale(axes: "Axes", tests: Sequence[GroupResult], significance: float, scale: str) -> None:
+    """The axis of p-values, what it says, and the line to cross."""
+    threshold = -np.log10(significance)
+    # Short bars and long ones must both be readable: the root of the evidence is proportional to the effect.
+    axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
+    right = max(float(_evidence(tests).max()) * 1.04, threshold * 1.8)
+    axes.set_xlim(0, right)
+    axes.axvline(threshold, color=INK, linewidth=1, linestyle=DASHED, zorder=3)
+    ticks = [threshold]
+    for tick in (0, 0.3, 1, 3, 10, 30, 100, 300):
+        if tick <= right and all(abs(np.sqrt(tick) - np.sqrt(other)) > 0.11 * np.sqrt(right) for other in ticks):
+            ticks.append(tick)
+    axes.set_xticks(ticks, [_tick(tick) for tick in ticks], fontsize=8.5)
+    axes.set_xlabel(scale, fontsize=9, color=INK)
+    bare(axes, grid="x")
+    axes.tick_params(axis="y", pad=7)
+
+
+def _evidence(tests: Sequence[GroupResult]) -> np.ndarray:
+    return -np.log10(np.maximum([test.adjusted_p_value for test in tests], 1e-300)) + 0.0
+
+
+def _smallest(test: GroupResult) -> str:
+    return f"= {test.adjusted_p_value:.2g}" if test.adjusted_p_value > 1e-300 else "< 1e-300"
+
+
+def _tick(evidence: float) -> str:
+    p = 10.0**-evidence
+    return f"{p:.2g}" if p >= 1e-3 or evidence != round(evidence) else f"$10^{{-{evidence:g}}}$"
+
+
+# -- The picture of a policy's calibration: how often labels were chosen, against how often they were expected.
+
+
+def draw_calibration(found: CoefficientTable) -> "Figure":
+    """One point a bin of about equal size, with the range that chance alone gives in 95 of 100 bins."""
+    if not found.calibration:
+        raise InputError("calibration is about choices among labels, found amounts: leave --calibration out.")
+    figure, axes = new_plot(4.6, "Are choices as frequent as the fitted policy says?", width=5.2)
+    axes.plot([0, 1], [0, 1], color=GREY, linestyle=DASHED, linewidth=1, zorder=1)
+    labels = list(dict.fromkeys(one.label for one in found.calibration))
+    for number, label in enumerate(labels[: len(SERIES)]):
+        bins = [one for one in found.calibration if one.label == label]
+        x, y = np.array([one.expected for one in bins]), np.array([one.chosen for one in bins])
+        half = 1.96 * np.sqrt(x * (1 - x) / np.array([one.weight for one in bins]))
+        colour = SERIES[number]
+        axes.vlines(
+            x, np.maximum(x - half, 0), np.minimum(x + half, 1), color=colour, alpha=0.25, linewidth=5, zorder=2
+        )
+        axes.plot(x, y, "o", color=colour, markersize=5, label=label, zorder=3)
+    axes.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        xlabel="expected probability",
+        ylabel="share of rows where it was chosen",
+    )
+    axes.set_aspect("equal")
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="upper left")
+    return figure
+
+
+# -- The picture of a plan: power against the number of pairs, as practice has it and as theory proves it.
+
+MOST_BANDS = 3
+"""More bands than this hide one another: then a bar at the wanted power shows the range of the pairs."""
+
+
+def draw_power(plan: SampleSizePlan, setting: Setting | None) -> "Figure":
+    """Left: the power of each test, with what the pilot leaves open. Right: the same beside what Theorem 4.2 proves."""
+    shown, left, right = _range(plan)
+    figure = new_figure(4.4, width=9.6)
+    near, far = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    _draw_practice(near, plan)
+    end = _proven_end(plan, setting, shown)
+    _curves(far, plan, shown, np.geomspace(left, max(end, right), 240), bands=False)
+    if setting is not None and shown:
+        _proven(far, plan, setting, shown, np.geomspace(left, max(end, right), 240))
+    far.set_title("solid: practice, dashed: proven", loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
+    _finish(far, plan.power)
+    return figure
+
+
+def draw_power_for_page(plan: SampleSizePlan) -> "Figure":
+    """The power of each test alone, narrow enough for a phone."""
+    figure = new_figure(3.6, width=4.8)
+    _draw_practice(figure.add_subplot(), plan)
+    return figure
+
+
+def _shown(plan: SampleSizePlan) -> tuple[list[GroupPlan], list[GroupPlan]]:
+    """The groups that show an effect, and those of them that there are colours for: the weakest."""
+    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.pairs.value)
+    return seen, seen[-len(SERIES) :]
+
+
+def _range(plan: SampleSizePlan) -> tuple[list[GroupPlan], float, float]:
+    """The groups to draw, and the fewest and most pairs of the axis."""
+    _, shown = _shown(plan)
+    left = max(plan.procedure.fewest, plan.num_rows / 20, 2.0)
+    right = max([3 * plan.num_rows, *(2 * g.pairs.value for g in shown if g.pairs.value < np.inf)])
+    return shown, left, right
+
+
+def _draw_practice(axes: "Axes", plan: SampleSizePlan) -> None:
+    """The curves with what the pilot leaves open, and where the pilot is now."""
+    shown, left, right = _range(plan)
+    _curves(axes, plan, shown, np.geomspace(left, right, 120), bands=True)
+    axes.axvline(plan.num_rows, color=INK, linewidth=1, linestyle=(0, (1, 2)))
+    axes.annotate(
+        "now", (plan.num_rows, 0.0), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5, color=INK,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+    )  # fmt: skip
+    axes.set_ylabel("power: the chance that the test finds the group", fontsize=9, color=INK)
+    axes.set_title(
+        _title(plan, _shown(plan)[0], shown), loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10
+    )
+    if shown:
+        axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
+    _finish(axes, plan.power)
+
+
+def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: np.ndarray, bands: bool) -> None:
+    for colour, group in zip(SERIES, groups, strict=False):
+        axes.plot(
+            pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=_label(group)
+        )
+        if not bands or group.rate.low == group.rate.high:
+            continue
+        if len(groups) > MOST_BANDS:
+            row = plan.power - 0.014 * (1 + len(axes.lines) // 2)
+            ends = [min(n, float(pairs[-1])) for n in (group.pairs.low, group.pairs.high)]
+            axes.plot(ends, [row, row], color=colour, linewidth=1.2, alpha=0.7)
+        else:
+            low, high = (_powers(plan, pairs, rate, group) for rate in (group.rate.low, group.rate.high))
+            axes.fill_between(pairs, low, high, color=colour, alpha=0.1, linewidth=0)
+
+
+def _label(group: GroupPlan) -> str:
+    """The name, which matplotlib would leave out of its legend if it began with an underscore."""
+    return f" {group.group}" if group.group.startswith("_") else group.group
+
+
+def _powers(plan: SampleSizePlan, pairs: np.ndarray, rate: float, group: GroupPlan) -> list[float]:
+    return [plan.procedure.power(n, rate, group.degrees_of_freedom) for n in pairs.tolist()]
+
+
+def _proven(axes: "Axes", plan: SampleSizePlan, setting: Setting, groups: list[GroupPlan], pairs: np.ndarray) -> None:
+    for colour, group in zip(SERIES, groups, strict=False):
+        proven = [power_bound(plan.significance, n, group.rate.value / 2, setting, len(plan.groups)) for n in pairs]
+        axes.plot(pairs, proven, color=colour, linewidth=1.4, linestyle=(0, (4, 2)))
+
+
+def _proven_end(plan: SampleSizePlan, setting: Setting | None, groups: list[GroupPlan]) -> float:
+    """The number of pairs by which all the proven curves have risen."""
+    end = float(plan.num_rows)
+    for group in groups if setting is not None else []:
+        while (
+            setting is not None
+            and end < 1e40
+            and power_bound(plan.significance, end, group.rate.value / 2, setting, len(plan.groups)) < 0.99
+        ):
+            end *= 2
+    return end
+
+
+def _title(plan: SampleSizePlan, seen: list[GroupPlan], shown: list[GroupPlan]) -> str:
+    if not seen:
+        return "The pilot shows no effect to plan for"
+    rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
+    return f"Power against the number of pairs{rest}"
+
+
+def _finish(axes: "Axes", wanted: float) -> None:
+    axes.set_xscale("log")
+    axes.set_ylim(-0.02, 1.02)
+    axes.axhline(wanted, color=INK, linewidth=0.8, linestyle=DASHED)
+    axes.set_xlabel("pairs (state, action)")
+    bare(axes)
+
+
+# -- The picture of many subjects: features × subjects, darker where there is more evidence, marked where used.
+
+MOST_EVIDENCE = 10.0
+"""−log₁₀ p from which a cell is darkest."""
+
+MOST_COLUMNS = 120
+"""Subjects that a picture can show; of more, the first."""
+
+
+def draw_subjects(found: BySubject) -> "Figure":
+    """One row a group, one column a subject, and apart from them all together."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shown = list(found.answers.items())[:MOST_COLUMNS]
+    columns: list[tuple[str, Identification | None]] = list(shown)
+    if found.pooled is not None:
+        columns += [("", None), ("all together", found.pooled)]
+    groups = found.groups
+    evidence = np.array([[_subject_evidence(answer, group) for _, answer in columns] for group in groups])
+    figure = new_figure(1.5 + 0.34 * len(groups), width=float(np.clip(2.6 + 0.34 * len(columns), 6.4, 16.0)))
+    axes = figure.add_subplot()
+    colours = LinearSegmentedColormap.from_list("evidence", [FAINTER, GREEN]).with_extremes(bad="white")
+    image = axes.imshow(np.ma.masked_invalid(evidence), cmap=colours, vmin=0, vmax=MOST_EVIDENCE, aspect="auto")
+    for x, (_, answer) in enumerate(columns):
+        for y, group in enumerate(groups):
+            if answer is not None and group in answer.selected:
+                dark = evidence[y, x] > MOST_EVIDENCE / 2
+                axes.text(x, y, "●", ha="center", va="center", fontsize=8, color="white" if dark else INK)
+    axes.set_yticks(range(len(groups)), groups, parse_math=False)
+    names = [f"{name}" + ("" if answer is None or answer.guarantee else "*") for name, answer in columns]
+    long = max(len(name) for name in names) > 3
+    axes.set_xticks(
+        range(len(columns)), names, rotation=45 if long else 0, ha="right" if long else "center", parse_math=False
+    )
+    bare(axes, grid="none")
+    bar = figure.colorbar(image, ax=axes, shrink=0.9, pad=0.01)
+    bar.set_ticks([0, 5, 10], labels=["1", "10⁻⁵", "≤ 10⁻¹⁰"])
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8, colors=QUIET)
+    bar.set_label("adjusted p-value", fontsize=8.5, color=QUIET)
+    title = f"Which features each {found.by} uses (●)"
+    axes.set_title(title, loc="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
+    star = "; *: no guarantee" if any(answer is not None and not answer.guarantee for _, answer in columns) else ""
+    again = ", and again for the last column" if found.pooled is not None else ""
+    many = f"δ = {found.significance:g} for all of them together{again}{star}"
+    axes.set_xlabel(many, fontsize=9, color=QUIET)
+    return figure
+
+
+def _subject_evidence(answer: Identification | None, group: str) -> float:
+    found = {test.group: test.adjusted_p_value for test in answer.groups} if answer is not None else {}
+    return float(-np.log10(max(found[group], 1e-300))) if group in found else np.nan

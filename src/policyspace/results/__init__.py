@@ -1,1 +1,0 @@
-"""Records → what they say of each claim: panels, numbers, figures and the page of results."""

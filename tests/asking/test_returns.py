@@ -1,0 +1,90 @@
+"""The return that an input is worth: by closed form, and exactly nothing for one that is not read."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from policyspace import InputError
+from policyspace.asking import ask
+
+STEPS = 10
+
+
+class Signs(gymnasium.Env):
+    """Three independent numbers; a step is worth 1 where the action says the sign of the first."""
+
+    observation_space, action_space = spaces.Box(-9, 9, (3,), np.float64), spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.now = 0
+        return self._seen(), {}
+
+    def _seen(self):
+        self.at = self.np_random.normal(size=3)
+        return self.at.copy()
+
+    def step(self, action):
+        reward = float(action == (self.at[0] > 0))
+        self.now += 1
+        return self._seen(), reward, False, self.now == STEPS, {}
+
+
+class Locked(Signs):
+    """Cannot be copied."""
+
+    def __deepcopy__(self, memo):
+        raise TypeError("no copies")
+
+
+class Unseeded(Signs):
+    """Does not repeat itself with the same seed."""
+
+    chance = np.random.default_rng(0)
+
+    def _seen(self):
+        self.at = self.chance.normal(size=3)
+        return self.at.copy()
+
+
+def wavering(seen):
+    """By chances of its own: right in 9 of 10 steps, and the second number changes nothing but the chances."""
+    right = np.where(seen[..., 1] > 0, 0.95, 0.85)
+    p = np.where(seen[..., 0] > 0, right, 1 - right)
+    return np.stack([1 - p, p], axis=-1)
+
+
+@pytest.mark.parametrize("env", [Signs, Signs(), Locked()], ids=["made", "copied", "one after the other"])
+def test_losses_are_those_of_the_closed_form(env):
+    answer = ask(wavering, env, features=["sign", "nerve", "radio"], episodes=40, returns=60)
+    losses = {group.group: group.returned for group in answer.groups}
+    sign, nerve, radio = (losses[name].loss for name in ("sign", "nerve", "radio"))
+    assert (radio.estimate, radio.low, radio.high) == (0, 0, 0) and losses["radio"].pairs_needed is None
+    assert sign.low < STEPS * (0.9 - 0.5) < sign.high  # another reading says the sign by chance alone
+    assert nerve.low < 0 < nerve.high  # readings of others change the chances, but not how good they are on average
+    assert losses["sign"].pairs == 60 and losses["sign"].pairs_needed > 0
+    assert "return lost" in answer.table().columns and not answer.warnings
+    assert answer.to_frame()["return_lost"][2] == 0
+
+
+def test_margins_shrink_as_pairs_grow_and_the_pairs_needed_suffice():
+    few = ask(wavering, Signs, episodes=40, returns=20).groups[0].returned
+    enough = ask(wavering, Signs, episodes=40, returns=few.pairs_needed).groups[0].returned
+    margin = enough.loss.high - enough.loss.estimate
+    assert margin < 1.4 * 0.1 * STEPS * 0.9  # the spread of few pairs is uncertain itself
+
+
+def test_an_environment_that_does_not_repeat_itself_is_pointed_out():
+    answer = ask(wavering, Unseeded(), episodes=10, returns=4)
+    assert "do not repeat an episode with the same seeds" in answer.warnings[-1]
+
+
+def test_same_seed_same_losses():
+    first, again = (ask(wavering, Signs, episodes=10, returns=5, seed=2).to_json() for _ in range(2))
+    assert first == again
+
+
+def test_too_few_pairs():
+    with pytest.raises(InputError, match="at least 2 pairs of episodes, found 1"):
+        ask(wavering, Signs, episodes=2, returns=1)
