@@ -144,7 +144,7 @@ def test_keys_reach_every_box_and_open_the_details(browser, pages):
                 browser.ask(
                     "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r"
                 )
-    assert {"SUMMARY", "PRE", "Table: Assumptions and their check"} <= reached
+    assert {"SUMMARY", "PRE", "Table: Assumptions and checks"} <= reached
     assert browser.evaluate("document.querySelector('details').open") is True
 
 
