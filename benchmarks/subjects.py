@@ -2,9 +2,10 @@
 
 Each run simulates subjects who weigh three features: `used` by .25 on average (standard deviation .3 between subjects),
 `mixed` by 0 on average (.5), `idle` not at all. Counted are false "used on average" of the last two, found ones of the
-first, how often subjects are said to use `idle`, and how often the interval of a subject misses its weight. Records are
-kept in `subjects.jsonl`, so that a call adds what is missing until its time is over. `--glmer` fits `glmer` with random slopes (R,
-lme4) to the data of the first case.
+first, how often subjects are said to use `idle`, and how often the interval of a subject misses its weight.
+
+Records are kept in `subjects.jsonl`, so that a call adds what is missing until its time is over. `--glmer N` fits `glmer`
+with random slopes (R, lme4) to N data sets of the first case.
 """
 
 import argparse
