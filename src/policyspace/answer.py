@@ -742,7 +742,7 @@ class Identification(Renamed, Answer):
             lines.append("The search was not exhaustive: this support is minimal, others may exist.")
         if self.data.excluded_columns:
             names = ", ".join(f"'{name}'" for name in self.data.excluded_columns)
-            lines.append(f"Excluded columns (bookkeeping): {names}. To include a column, name it with --features.")
+            lines.append(f"Excluded columns: {names}. To include a column, name it with --features.")
         if self.ground_truth is not None:
             right = sum(self._mark(one) == " ✓" for one in self.groups)
             lines.append(f"Against the ground truth: {right} of {len(self.groups)} verdicts are right.")

@@ -152,9 +152,7 @@ def test_many_whole_numbers_say_how_they_are_read():
     states, counts = states_and_counts(200, level=1.0)
     many = len(np.unique(counts))
     assert many >= 10
-    words = (
-        f"actions are {many} different whole numbers and are read as labels: if they are counts use --policy poisson"
-    )
+    words = f"actions are {many} different whole numbers and are read as discrete actions: if they are counts use"
     assert words in " ".join(ps.identify(states, counts.astype(int), test="robust").warnings)
     few = np.minimum(counts, 8).astype(int)
     assert "whole numbers" not in " ".join(ps.identify(states, few, test="robust").warnings)

@@ -1,4 +1,4 @@
-"""Watched and asked side by side: what `identify` says from the log of an agent, and what the agent itself says."""
+"""Audit: what `identify` finds in an agent's log beside what asking the agent itself finds."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final

@@ -1,4 +1,4 @@
-"""Ask an agent while it plays: readings are drawn, and bets are made on which of them its actions show."""
+"""Ask an agent during its episodes: randomised observations, and sequential bets on which one its actions reveal."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`ask`: the way of asking is chosen, the agent plays, and is asked about every input."""
+"""`ask`: choose the way of asking, collect states by playing the agent, and test every input."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

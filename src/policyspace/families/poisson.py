@@ -1,4 +1,4 @@
-"""Linear Poisson policy: actions that are counts, each with the mean exp(weights·φ(s))."""
+"""Poisson policy: actions that are counts, with the mean exp(θᵀφ(s))."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -64,7 +64,7 @@ class PoissonLinear(ExponentialFamily):
     asymptotic = True
     link = "log"
     variance_of_mean = True
-    noise_source = "a Poisson law"
+    noise_source = "a Poisson distribution"
     if_wider = "--policy negative-binomial estimates that spread"
 
     def __init__(
@@ -102,7 +102,7 @@ class PoissonLinear(ExponentialFamily):
         return np.asarray(self.cumulant_gradient(self.natural(theta, features)))
 
     def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """That of a Poisson law is its mean."""
+        """That of a Poisson distribution is its mean."""
         return self.mean(theta, features)
 
     def dispersion_error(self, variance: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Multinomial logit (Boltzmann) policy and its likelihood."""
+"""Multinomial logit (softmax, Boltzmann) policy and its likelihood."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -130,8 +130,8 @@ class SoftmaxLinear(ExponentialFamily):
         if len(names) < MANY_NUMBERS or not all(name.removeprefix("-").isdecimal() for name in names):
             return []
         return [
-            f"actions are {len(names)} different whole numbers and are read as labels: if they are counts use --policy "
-            "poisson, if amounts --policy gaussian."
+            f"actions are {len(names)} different whole numbers and are read as discrete actions: if they are counts use "
+            "--policy poisson, if continuous --policy gaussian."
         ]
 
     def describe(self) -> dict[str, JSON]:

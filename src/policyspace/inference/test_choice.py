@@ -1,4 +1,4 @@
-"""Which test: the one that is asked for, that of a stated policy space, or, where none is stated, one without a model."""
+"""The choice of the test: as asked for, by the stated policy space, or model-free."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

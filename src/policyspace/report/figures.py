@@ -1,4 +1,4 @@
-"""Figure style; figures of answers and plans."""
+"""The style of figures; figures of answers and plans."""
 
 import re
 import textwrap
@@ -335,7 +335,7 @@ def _tick(evidence: float) -> str:
 def draw_calibration(found: CoefficientTable) -> "Figure":
     """One point a bin of about equal size, with the range that chance alone gives in 95 of 100 bins."""
     if not found.calibration:
-        raise InputError("calibration is about choices among labels, found amounts: leave --calibration out.")
+        raise InputError("calibration is about discrete actions, found continuous ones: leave --calibration out.")
     figure, axes = new_plot(4.6, "Are choices as frequent as the fitted policy says?", width=5.2)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle=DASHED, linewidth=1, zorder=1)
     labels = list(dict.fromkeys(one.label for one in found.calibration))
@@ -389,7 +389,7 @@ def draw_power_for_page(plan: SampleSizePlan) -> "Figure":
 
 def _shown(plan: SampleSizePlan) -> tuple[list[GroupPlan], list[GroupPlan]]:
     """The groups that show an effect, and those of them that there are colours for: the weakest."""
-    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.pairs.value)
+    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.rows.value)
     return seen, seen[-len(SERIES) :]
 
 
@@ -397,7 +397,7 @@ def _range(plan: SampleSizePlan) -> tuple[list[GroupPlan], float, float]:
     """The groups to draw, and the fewest and most pairs of the axis."""
     _, shown = _shown(plan)
     left = max(plan.procedure.fewest, plan.num_rows / 20, 2.0)
-    right = max([3 * plan.num_rows, *(2 * g.pairs.value for g in shown if g.pairs.value < np.inf)])
+    right = max([3 * plan.num_rows, *(2 * g.rows.value for g in shown if g.rows.value < np.inf)])
     return shown, left, right
 
 
@@ -428,7 +428,7 @@ def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: 
             continue
         if len(groups) > MOST_BANDS:
             row = plan.power - 0.014 * (1 + len(axes.lines) // 2)
-            ends = [min(n, float(pairs[-1])) for n in (group.pairs.low, group.pairs.high)]
+            ends = [min(n, float(pairs[-1])) for n in (group.rows.low, group.rows.high)]
             axes.plot(ends, [row, row], color=colour, linewidth=1.2, alpha=0.7)
         else:
             low, high = (_powers(plan, pairs, rate, group) for rate in (group.rate.low, group.rate.high))
@@ -467,14 +467,14 @@ def _title(plan: SampleSizePlan, seen: list[GroupPlan], shown: list[GroupPlan]) 
     if not seen:
         return "The pilot shows no effect to plan for"
     rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
-    return f"Power against the number of pairs{rest}"
+    return f"Power against the number of rows{rest}"
 
 
 def _finish(axes: "Axes", wanted: float) -> None:
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.02)
     axes.axhline(wanted, color=INK, linewidth=0.8, linestyle=DASHED)
-    axes.set_xlabel("pairs (state, action)")
+    axes.set_xlabel("rows")
     bare(axes)
 
 

@@ -1,4 +1,4 @@
-"""Designs of the next configuration and their objectives."""
+"""Experimental designs: which configuration to observe next, and the objectives behind it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -590,7 +590,7 @@ def _left_out(failed: list[CannotBePlayed]) -> list[str]:
     """What a reader must know of the candidates that could not be played."""
     if not failed:
         return []
-    return [f"{len(failed)} of the simulated configurations could not be played and were left out; in one, {failed[0]}"]
+    return [f"{len(failed)} of the simulated configurations could not be played and were excluded; in one, {failed[0]}"]
 
 
 def _log_det(matrix: np.ndarray, chosen: np.ndarray) -> float:

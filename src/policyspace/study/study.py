@@ -1,4 +1,4 @@
-"""Study: ask, tell, status."""
+"""`Study`: ask, tell, status."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -157,7 +157,7 @@ def space_for(world: "Configurable", groups: Any, assume: Iterable[str]) -> "Pol
     known = [group.name for group in space.groups]
     for name in assume:
         if name not in known:
-            raise InputError(f"there is no unit '{name}' to declare known: {nearest(name, known)}")
+            raise InputError(f"there is no group '{name}' to assume: {nearest(name, known)}")
     return space.with_assumed(assume)
 
 
