@@ -266,8 +266,8 @@ def test_what_cannot_be_asked_of_such_an_agent():
         policyspace.ask(Remembers(), "CartPole-v1", way="paired")
     with pytest.raises(InputError, match="needs no log"):
         policyspace.ask(Remembers(), "CartPole-v1", np.zeros((10, 4), np.float32))
-    with pytest.raises(InputError, match="leave returns out"):
-        policyspace.ask(Remembers(), "CartPole-v1", returns=3)
+    with pytest.raises(InputError, match="in single environments, found a vector of 2"):
+        policyspace.ask(upright, gymnasium.make_vec("CartPole-v1", 2), returns=3)
     with pytest.raises(InputError, match="in one environment, found 2"):
         policyspace.ask(upright, gymnasium.make_vec("CartPole-v1", 2), way="played")
 

@@ -162,6 +162,11 @@ class OfferedReadings:
         """How many actions have followed."""
         return len(self._actions)
 
+    @property
+    def observed(self) -> Any:
+        """The latest observations as they were before anything was drawn."""
+        return rows_of(self._pool, slice(0, min(self.num_offered, POOL)))
+
     # -- In every step.
 
     def offer(self, observation: Any, start: bool = False) -> Any:

@@ -113,8 +113,8 @@ def ask(
             raise InputError(f"--forecast asks nothing, found {other}: leave one out.")
     from policyspace.asking import ask as answer_of
     from policyspace.asking.agents import agent_at
-    from policyspace.asking.forecasting import forecast
     from policyspace.asking.states import as_trained
+    from policyspace.asking.ways import forecast
     from policyspace.environments.setters import environment
 
     with waiting("asking"):
@@ -152,7 +152,7 @@ def ask(
 
         plot_effects(found, wanted.plot)
     if how.audit:
-        from policyspace.asking.auditing import audit
+        from policyspace.asking.comparison import audit
 
         with waiting("watching"):
             both = audit(found)
