@@ -24,6 +24,7 @@ _HOMES = {
     "comparison": (
         "Audit",
         "Comparison",
+        "TwoAgents",
         "audit",
         "compare",
     ),
