@@ -1,6 +1,7 @@
 """Readings that are drawn while an agent plays: what is delivered, what is found, and what others may verify."""
 
 import json
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -130,12 +131,48 @@ def test_observations_of_any_space(kind):
         given = readings.offer(seen, start=step == 0)
         assert space.contains(given)
         readings.saw(act(given))
-    assert set(readings.answer().selected) == used
-    if kind == "an image":
-        with pytest.raises(InputError, match="found images"):
-            _ = readings.log
-    else:
-        assert set(policyspace.identify(readings.log).selected) == used
+    answer = readings.answer()
+    assert set(answer.selected) == used
+    verified = policyspace.identify(readings.log)
+    assert set(verified.selected) == used and {one.group for one in verified.groups} == set(readings.inputs.groups)
+    if kind != "a category":  # which is named by its levels in a log
+        wealth = {group.group: group.evidence for group in answer.groups}
+        assert {one.group: one.evidence for one in verified.groups} == pytest.approx(wealth, rel=1e-6)
+
+
+class Picture(gymnasium.Env):
+    """Squares of 4×4 in two frames of 8×8, and a number beside them."""
+
+    observation_space = spaces.Dict({"eye": spaces.Box(0, 255, (2, 8, 8), np.uint8), "speed": spaces.Box(-9, 9, (1,))})
+    action_space = spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.now = 0
+        return self._seen(), {}
+
+    def _seen(self):
+        squares = self.np_random.integers(0, 256, (2, 2, 2)).repeat(4, 1).repeat(4, 2)
+        return {"eye": squares.astype(np.uint8), "speed": self.np_random.normal(size=1).astype(np.float32)}
+
+    def step(self, action):
+        self.now += 1
+        return self._seen(), 0.0, False, self.now == 50, {}
+
+
+@pytest.mark.parametrize("groups, used", [((2, 2), "eye.region[0,1]"), ("frames", "eye.frame[1]")])
+def test_images_are_watched_with_their_draws(groups, used, tmp_path):
+    env = RandomisedReadings(Picture(), seed=3, groups=groups)
+    log = policyspace.watch(env, lambda seen: int(seen["eye"][1, :4, 4:].mean() > 127), 10)
+    policyspace.write(log, tmp_path / "log.parquet")
+    verified = policyspace.identify(tmp_path / "log.parquet")
+    assert verified.test.name == "randomised" and verified.selected == (used,) == env.answer().selected
+    changed = log.features.copy()
+    changed[77, 0] += 1
+    with pytest.raises(InputError, match="row 78 should have read"):
+        policyspace.identify(replace(log, features=changed))
+    with pytest.raises(InputError, match="is not the one that was recorded after those before it"):
+        policyspace.identify(log.take(np.delete(np.arange(log.num_rows), 40)))
 
 
 def test_what_a_loop_does_wrongly():

@@ -441,8 +441,8 @@ class OfferedReadings:
         return AskedGroup(name, verdict, first, effects[1] if usual else None, wealth, steps)
 
     def recording(self, agent: str, environment: str | None = None) -> Recording | None:
-        """What was delivered and done, with all draws; None where a log cannot hold it, as of images."""
-        if self.inputs is None or not self._actions or set(self.inputs.parts) != set(self.inputs.members):
+        """What was delivered and done, with all draws; None before there are any."""
+        if self.inputs is None or not self._actions:
             return None
         draws, actions = self._draws(0), np.stack(self._actions)
         low = np.asarray(self._lowest)
@@ -458,16 +458,32 @@ class OfferedReadings:
             memory=draws.record.memory > 0,
             draws=draws.record,
         )
+        seen, seen_space, features = self.as_logged(
+            each_array(lambda *arrays: np.concatenate(arrays), *self._delivered)
+        )
         return Recording(
-            each_array(lambda *arrays: np.concatenate(arrays), *self._delivered),
+            seen,
             acted,
             np.cumsum(self._starts) - 1,
             beside | draws.columns(actions),
-            observation_space=self.observation_space,
+            observation_space=seen_space,
             action_space=space,
-            features=self.inputs.features,
+            features=features,
             origin=origin,
         )
+
+    def as_logged(self, observations: Any) -> tuple[Any, Any, tuple[str, ...]]:
+        """Observations [n, …] as a log holds them, their space, and names: of images what bets look at in each region."""
+        if self.inputs is None or set(self.inputs.parts) == set(self.inputs.members):
+            return observations, self.observation_space, () if self.inputs is None else self.inputs.features
+        names = [name for features in self.record.groups.values() for name in features]
+        columns = dict(zip(names, self._flattened(observations).T, strict=True))
+        found, kinds = dict[str, np.ndarray](), dict[str, spaces.Space]()
+        for name, column in columns.items():
+            levels = self.record.levels.get(name)
+            found[name] = column.astype(np.int64) if levels else column
+            kinds[name] = spaces.Discrete(levels) if levels else spaces.Box(-np.inf, np.inf, (), np.float64)
+        return found, spaces.Dict(kinds), ()
 
     def recorded_draws(self, seen: Any) -> tuple[dict[str, np.ndarray], DrawRecord]:
         """The columns of a log that hold the draws behind the latest observations [n, …], as an agent has seen them."""
@@ -499,10 +515,15 @@ class OfferedReadings:
 
     @property
     def log(self) -> Sample:
-        """What was delivered and done, with all draws: whoever has it can test them (`identify`)."""
+        """What was delivered and done, with all draws: whoever has it can test them (`identify`).
+
+        Of an image it holds what bets look at: the mean and the spread of every region, a channel each.
+        """
         recording = self.recording("the agent")
         if recording is None:
-            raise InputError("a log holds numbers and categories, and at least one step, found images or none.")
+            raise InputError(
+                f"readings are drawn after {FIRST} observations, found {self.num_steps}: let it act longer."
+            )
         frame, roles = recording.stored()
         return assemble(frame, roles, ColumnRoles())
 
@@ -633,6 +654,10 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
                 f"the inputs are called {names} where they are drawn: RandomisedReadings(env, features=…)."
             )
         return found
+
+    def as_logged(self, observations: Any) -> tuple[Any, Any, tuple[str, ...]]:
+        """Observations as a log holds them, their space, and names: of images what bets look at in each region."""
+        return self.readings.as_logged(observations)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
