@@ -336,3 +336,37 @@ def test_false_findings_of_each_kind_stay_within_the_level(kind):
     assert sum(false for false, *_ in runs) <= most_false(200, LEVEL)
     steps = [step for _, first, _ in runs for step in first.values()]
     assert sum(step is not None for step in steps) >= (0.8 if kind.startswith(("delay", "mean")) else 0.9) * len(steps)
+
+
+# -- The expected share of false findings, on request.
+
+
+def test_with_the_share_of_false_ones_as_many_are_found_or_more():
+    rng, found = np.random.default_rng(0), {}
+    seen = rng.normal(size=(400, 8))
+    for correction in ("closed", "bh"):
+        readings, chances = (
+            OfferedReadings(spaces.Box(-9, 9, (8,)), spaces.Discrete(2), seed=1, correction=correction),
+            np.random.default_rng(2),
+        )
+        looks = []
+        for step, row in enumerate(seen):
+            given = readings.offer(row, start=step == 0)
+            readings.saw(int(given[:5].sum() + 0.5 * chances.normal() > 0))
+            if step % 10 == 9:
+                readings.settle()
+                looks.append(set(readings.found))
+        found[correction] = looks
+        text = readings.answer().guarantee.text
+        assert text.startswith("P(any false" if correction == "closed" else "E[share of false 'reacts'] ≤ 5 % (bets")
+    assert all(few <= many for few, many in zip(found["closed"], found["bh"], strict=True))
+    assert sum(map(len, found["bh"])) > sum(map(len, found["closed"]))
+
+
+def test_corrections_are_of_bets():
+    answer = policyspace.ask(upright, "CartPole-v1", way="paired", episodes=3, budget=60, correction="bh")
+    assert "e-BH" in str(answer) and json.loads(answer.to_json())["guarantee"]["quantity"] == "fdr"
+    with pytest.raises(InputError, match="leave correction out"):
+        policyspace.ask(upright, "CartPole-v1", episodes=3, correction="bh")
+    with pytest.raises(InputError, match="'closed' or 'bh', found 'holm'"):
+        policyspace.ask(upright, "CartPole-v1", episodes=3, correction="holm")

@@ -116,6 +116,7 @@ def ask_played(
         until_found=True,
         env_id=states.env_id,
         inputs=inputs,
+        correction=options.correction,
     )
     own, begun, stopped = 0.0, time.process_time(), ""
     try:

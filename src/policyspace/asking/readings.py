@@ -32,7 +32,7 @@ from policyspace.data.schema import assemble
 from policyspace.environments.setters import environment
 from policyspace.environments.watching import finished_frames
 from policyspace.errors import InputError, nearest
-from policyspace.inference.betting import DrawBets, closed_e_values
+from policyspace.inference.betting import DrawBets, shown_by
 from policyspace.inference.randomised import columns_of, rows_with_draws
 from policyspace.runtime import check_seed
 
@@ -89,6 +89,8 @@ class OfferedReadings:
         How many frames an observation holds.
     inputs : Inputs, optional
         Instead of features and groups, where they are known.
+    correction : {"closed", "bh"}
+        Of the significance for several inputs: the chance of any false "reacts", or the expected share of false ones.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class OfferedReadings:
         env_id: str | None = None,
         frames: int = 1,
         inputs: Inputs | None = None,
+        correction: str = "closed",
     ) -> None:
         check_seed(seed)
         kinds: tuple[Redraw, ...] = (redraw,) if isinstance(redraw, str) else tuple(redraw)
@@ -131,7 +134,8 @@ class OfferedReadings:
         for chance in share.values() if isinstance(share, Mapping) else [share]:
             if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 < chance < 1:
                 raise InputError(f"the share must be more than 0 and less than 1, found {chance!r}: 0.5 is customary.")
-        self.options = AskOptions(("any", "likely") if len(kinds) == 2 else ("any",), memory, significance, None, seed)
+        both: tuple[Redraw, ...] = ("any", "likely") if len(kinds) == 2 else ("any",)
+        self.options = AskOptions(both, memory, significance, None, seed, correction)
         self.observation_space, self.action_space = observation_space, action_space
         self.choices, self._lowest = choices_of(action_space)
         self.share, self.candidates, self.until_found = share, candidates, until_found
@@ -356,9 +360,9 @@ class OfferedReadings:
         if self._bets is None:
             return
         self._bets.settle(ended)
-        closed = closed_e_values(self._bets.log_wealth)
+        shown = shown_by(self._bets.log_wealth, self.options.significance, self.options.correction)
         names = self.inputs.groups
-        self.found = tuple(name for name, e in zip(names, closed, strict=True) if e >= 1 / self.options.significance)
+        self.found = tuple(name for name, one in zip(names, shown, strict=True) if one)
         if self.until_found:
             for g, name in enumerate(names):
                 if name in self.found and len(self._bets.moved(g, slice(1, 2))) >= MEASURED:
@@ -571,6 +575,8 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
         The accepted chance of any false "reacts".
     until_found : bool, default False
         Draw an input no more when it has been found and its effect is measured.
+    correction : {"closed", "bh"}
+        Of the significance for several inputs: the chance of any false "reacts", or the expected share of false ones.
     log : path, optional
         A file that is written when the environment is closed.
 
@@ -602,6 +608,7 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
         memory: int = 0,
         significance: float = 0.05,
         until_found: bool = False,
+        correction: str = "closed",
         log: str | Path | None = None,
     ) -> None:
         super().__init__(environment(env)[1]() if isinstance(env, str) else env)
@@ -619,6 +626,7 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
             until_found=until_found,
             env_id=environment_id(self.env),
             frames=finished_frames(self.env),
+            correction=correction,
         )
         self._file = log
 

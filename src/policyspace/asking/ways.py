@@ -138,6 +138,7 @@ def ask(
     memory: int | None = None,
     returns: int = 0,
     significance: float = 0.05,
+    correction: str = "closed",
     budget: int | None = None,
     deterministic: bool = False,
     algorithm: str | None = None,
@@ -174,6 +175,9 @@ def ask(
         In so many pairs of episodes each input is redrawn in every step, to find the return that is lost; 30 are customary.
     significance : float, default 0.05
         Of all bounds on inputs that it never reacted to; by pairs and in play, the chance of any false "reacts".
+    correction : {"closed", "bh"}
+        By pairs and in play: with "bh" the significance is the expected share of false "reacts" among all, so that more
+        inputs are found.
     budget : int, optional
         The most questions about each input and kind of redraw; by default 4 000 inside, by pairs 600 of the bets and 1 000
         for each effect. Of an agent that plays the most steps, by default 2 000.
@@ -205,13 +209,17 @@ def ask(
     >>> print(answer.sentence)
     Reacts to angle and angular_velocity; never to position and velocity in 8 000 questions.
     """
-    options = AskOptions(tuple(redraw), memory, significance, budget, seed)
+    options = AskOptions(tuple(redraw), memory, significance, budget, seed, correction)
     check_pairs(returns)
     said = AskRequest(way, features, groups, episodes, deterministic, algorithm, seed, trust)
     with prepared(agent, env, log, said) as ready:
         states, inputs = ready.states, ready.inputs
         if returns:
             check_place(ready.env)
+        if ready.way == "inside" and correction != "closed":
+            raise InputError(
+                "an agent that is asked inside is shown to react by witnesses, of which none is false: leave correction out."
+            )
         if ready.way == "played":
             played, observed = ask_played(ready.agent, ready.env, states, inputs, options, episodes, ready.reason)
             return _with_returns(played, ready, observed, returns)
@@ -390,6 +398,7 @@ def forecast(
     redraw: Sequence[Redraw] = ("any", "likely"),
     memory: int | None = None,
     significance: float = 0.05,
+    correction: str = "closed",
     budget: int | None = None,
     deterministic: bool = False,
     algorithm: str | None = None,
@@ -397,7 +406,7 @@ def forecast(
     seed: int = 0,
 ) -> AskForecast:
     """What `ask` with the same arguments will cost, and what it can find; the agent plays one episode for it."""
-    options = AskOptions(tuple(redraw), memory, significance, budget, seed)
+    options = AskOptions(tuple(redraw), memory, significance, budget, seed, correction)
     played = 1 if log is None else None
     said = AskRequest(way, features, groups, played, deterministic, algorithm, seed, trust)
     with prepared(agent, env, log, said) as ready:

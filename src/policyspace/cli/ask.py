@@ -68,6 +68,9 @@ class QuestionOptions:
     significance: float = option(
         0.05, "Of all bounds on inputs that it never reacted to, or of any false 'reacts'.", "δ"
     )
+    correction: str = option(
+        "closed", "By pairs and in play: δ is the chance of any false 'reacts', or their expected share.", "closed|bh"
+    )
     forecast: bool = option(False, "Say only what asking will cost, and what it can find.")
     budget: int | None = option(
         None, "Most questions about each input and kind of reading; of an agent that plays most steps.", "N", min=1
@@ -134,6 +137,7 @@ def ask(
             "redraw": ("any", "likely") if how.likely else ("any",),
             "memory": how.memory,
             "significance": how.significance,
+            "correction": how.correction,
             "budget": how.budget,
             "deterministic": who.greedy,
             "seed": how.seed,
