@@ -127,6 +127,7 @@ def conclude(
         ),
         ground_truth=_ground_truth(data, space),
         version=__version__,
+        subjects=decider.effects(significance),
         coefficient_maker=partial(coefficients_of, likelihood, data, effects, significance) if space.linear else None,
     )  # fmt: skip
 
