@@ -168,7 +168,7 @@ def test_an_agent_without_chance_in_its_labels_is_not_judged(width, found):
         ({"actions": np.ones(600)}, "same action"),
         ({"actions": np.ones(599)}, "one action a row"),
         ({"actions": np.zeros(600, int), "num_labels": 3}, "same action"),
-        ({"actions": np.full(600, 5), "num_labels": 3}, "labels must be"),
+        ({"actions": np.full(600, 5), "num_labels": 3}, "action codes must be"),
         ({"actions": np.full(600, 0.5), "num_labels": 3}, "whole-number"),
         ({"groups": [(0,), (1,)]}, "exactly one group"),
         ({"episodes": np.arange(5)}, "one code a row"),
