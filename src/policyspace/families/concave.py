@@ -337,7 +337,7 @@ class ConcaveLikelihood(LinearLikelihood):
     def regularised(self, precision: float = 0.1) -> np.ndarray:
         """argmax log L(θ) − ½·precision·‖θ‖² of standardised features: a finite θ under separation too [d]."""
         size = self.space.num_parameters
-        prior, everything = precision * self.prior_precision, np.ones(size, dtype=bool)
+        prior, everything = precision * np.eye(size), np.ones(size, dtype=bool)
         best = regularised_maximum(self.rows, prior, np.zeros(size), everything, start=self._fixed)
         return self.design.to_raw(self.space.weights(best)).ravel()
 
