@@ -126,7 +126,7 @@ class PolicySpec:
         """Is anything said of single columns, or of a policy without an intercept? Then constant ones have a meaning."""
         of_data = data.origin.formula is not None or data.origin.draws is not None or bool(recorded_policy(data))
         mine = isinstance(self.groups, Mapping) or self.fixed is not None or self.intercept is False
-        return of_data or mine or self.policy == "choice" or len(self.always) > 0
+        return of_data or mine or self.policy == "choice" or len(self.assume) > 0
 
     @property
     def discrete(self) -> bool | None:
