@@ -15,7 +15,7 @@ from policyspace.data.files import table_of
 from policyspace.data.request import ColumnOptions, Request
 from policyspace.data.sample import Sample
 from policyspace.data.validation import explain_arguments, translate_keywords
-from policyspace.display import Answer, TextTable, listed_names, remembering_its_call
+from policyspace.display import Answer, TextTable, remembering_its_call
 from policyspace.errors import InputError
 from policyspace.families.base import PolicySpace, recorded_policy
 from policyspace.families.likelihood import Likelihood
@@ -174,7 +174,7 @@ def with_rows_that_weigh(sample: Sample) -> Sample:
 
 
 def with_features_that_vary(sample: Sample) -> Sample:
-    """Without features of one value, which the intercept stands for already, and a note about them."""
+    """Without features of one value, which no test looks at: the intercept stands for them already."""
     if not sample.in_memory:
         return sample
     features, levels = sample.features, {name for block in sample.blocks.values() for name in block}
@@ -185,12 +185,11 @@ def with_features_that_vary(sample: Sample) -> Sample:
         raise InputError(
             "every feature has one value in all rows, so that nothing can be said of any: record rows in which they vary."
         )
-    names = tuple(name for name, one in zip(sample.names, still, strict=True) if not one)
-    gone = listed_names([f"'{name}'" for name in sample.names if name not in names])
-    note = (
-        f"{gone} {'has' if still.sum() == 1 else 'have'} one value in all rows: left out, as nothing can be said of it."
+    kept = tuple(name for name, one in zip(sample.names, still, strict=True) if not one)
+    gone = tuple(name for name in sample.names if name not in kept)
+    return replace(
+        sample, features=features[:, ~still], names=kept, origin=replace(sample.origin, constant_features=gone)
     )
-    return replace(sample, features=features[:, ~still], names=names, origin=sample.origin.noted(note))
 
 
 def identify_in(

@@ -317,20 +317,22 @@ class ConcaveLikelihood(LinearLikelihood):
 
     def penalised_policy(self, support: Support | None = None) -> Policy:
         """The most likely policy under a weak prior, which is finite under separation too."""
-        return self.shrunken_policy(self.space.full_support if support is None else support, SPREAD**-2)
+        support = self.space.full_support if support is None else support
+        return self.shrunken_policy(support, SPREAD**-2 * self.prior_precision)
 
     def prior_predictive_policies(self, before: Sequence[Policy] = ()) -> list[Policy]:
         """One policy a prior."""
-        return [self.shrunken_policy(self.space.full_support, spread**-2) for spread in BETS]
+        everything = self.space.full_support
+        return [self.shrunken_policy(everything, spread**-2 * self.prior_precision) for spread in BETS]
 
     def shrunken_policy(self, support: Support, penalty: float | np.ndarray) -> Policy:
-        """By Newton's method, for the objective is concave."""
-        free = self.space.free_mask(support)
-        precision = np.broadcast_to(penalty, len(free)).copy()
-        precision[self._is_constant] = 1e-6  # finite even for an action that is hardly ever played
-        root = np.sqrt(precision)
-        prior = self.prior_precision * np.outer(root, root)
-        best = regularised_maximum(self.rows, prior, self._fixed, free, tolerance=1e-8)
+        """By Newton's method, for the objective is concave; the penalty may be a matrix [d, d], too."""
+        free, const = self.space.free_mask(support), self._is_constant
+        own = np.ndim(penalty) < 2
+        precision = np.diag(np.broadcast_to(penalty, len(free))) if own else np.array(penalty)
+        precision = np.where(const | const[:, None], 0.0, precision)
+        precision[const, const] = 1e-6  # finite even for an action that is hardly ever played
+        best = regularised_maximum(self.rows, precision, self._fixed, free, tolerance=1e-8)
         raw = self.design.to_raw(self.space.weights(best)).ravel()
         return Policy(self.space, np.where(free, raw, self.space.fixed))
 
