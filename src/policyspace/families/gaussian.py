@@ -84,9 +84,7 @@ class GaussianLinear(ExponentialFamily):
             said = {"covariance": covariance, "groups": groups, "always": always, "fixed": fixed}
             self.defer(actions, blocks, **said, intercept=intercept)
             return
-        rows = ("action",) if actions is None else tuple(actions)
-        self.action_names = rows
-        super().__init__(tuple(features), rows, groups, tuple(always), fixed, intercept, blocks)
+        super().__init__(features, actions, groups, always, fixed, intercept, blocks)
         if not self.estimated:
             self.covariance = covariance_matrix(covariance, len(self.row_names))
             self.precision = np.linalg.inv(self.covariance)

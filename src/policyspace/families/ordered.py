@@ -25,21 +25,13 @@ class OrderedLinear(NuisanceLinear):
 
     Parameters
     ----------
-    features : sequence of str, optional
-        Names of the features; without them the space takes all names from the data that it is bound to.
+    features, groups, always, fixed, blocks
+        As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k.
     levels : sequence of str, optional
         The actions from the lowest to the highest. Without it, actions that are numbers go by their size; a space that is
         made with its actions takes these in their order.
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
-        What is tested together.
-    always : sequence of str
-        Groups that are taken to be used, and not tested.
-    fixed : float or mapping of names to floats, default 0
-        What a weight is worth that the agent does not use.
-    blocks : mapping of names to features, optional
-        The one-hot features of each category.
 
     Examples
     --------
@@ -81,8 +73,9 @@ class OrderedLinear(NuisanceLinear):
                 f"{', '.join(self.levels)}."
             )
         self._place = np.array([self.levels.index(name) for name in self.action_names])
-        gaps = tuple(f"log gap[{low}|{high}]" for low, high in zip(self.levels[1:-1], self.levels[2:], strict=True))
-        self.set_up(tuple(features), gaps, groups, tuple(always), fixed, True, blocks)
+        above = zip(self.levels[1:-1], self.levels[2:], strict=True)
+        self.nuisance_names = tuple(f"log gap[{low}|{high}]" for low, high in above)
+        self.set_up(features, groups, always, fixed, True, blocks)
 
     def bind(self, data: Sample) -> PolicySpace:
         """The same space over the features and actions of the data, in the order that was said or that numbers have."""

@@ -22,7 +22,7 @@ from policyspace.data.rows import (
 )
 from policyspace.data.sample import Sample
 from policyspace.errors import InputError
-from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Groups, Key, Support
+from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Key, Support
 from policyspace.families.concave import ConcaveLikelihood
 from policyspace.families.design import DesignMatrix
 from policyspace.families.likelihood import ChiSquare, Fit, Likelihood
@@ -55,20 +55,10 @@ class SoftmaxLinear(ExponentialFamily):
 
     Parameters
     ----------
-    features : sequence of str, optional
-        Names of the features; without them the space takes all names from the data that it is bound to.
+    features, groups, always, fixed, intercept, blocks
+        As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k; the last one is the reference.
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
-        What is tested together.
-    always : sequence of str
-        Groups that are taken to be used, and not tested.
-    fixed : float or mapping of names to floats, default 0
-        What a weight is worth that the agent does not use.
-    intercept : bool, default True
-        Whether there is a constant.
-    blocks : mapping of names to features, optional
-        The one-hot features of each category.
 
     Examples
     --------
@@ -87,21 +77,10 @@ class SoftmaxLinear(ExponentialFamily):
     link = "logit"
     variance_of_mean = True
 
-    def __init__(
-        self,
-        features: Sequence[str] | None = None,
-        actions: Sequence[str] | None = None,
-        groups: Groups | None = None,
-        always: Sequence[str] = (),
-        fixed: Any = 0.0,
-        intercept: bool | None = None,
-        blocks: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        if features is None:
-            self.defer(actions, blocks, groups=groups, always=always, fixed=fixed, intercept=intercept)
-            return
+    def name_actions(self, actions: Sequence[str] | None) -> None:
+        """Take the names of the actions, of which all but the last have a row of weights."""
         self.action_names = choices(actions)
-        super().__init__(tuple(features), self.action_names[:-1], groups, tuple(always), fixed, intercept, blocks)
+        self.row_names = self.action_names[:-1]
 
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The probabilities of the first k actions."""
