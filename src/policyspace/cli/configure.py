@@ -127,7 +127,9 @@ def show_round(
         say(console, f"  open: {', '.join(name + evidence.get(name, '') for name in result.undecided)}", style="dim")
     if schedule.rule == "combinatorial" and result.supports:
         supports = [[name for name in support if name in schedule.units] for support in result.supports]
-        say(console, f"  supports that explain all rounds so far: {_listed(supports)}")
+        shown = "; ".join(", ".join(support) or "nothing" for support in supports[:MOST_SUPPORTS])
+        more = f"; and {len(supports) - MOST_SUPPORTS} more" if len(supports) > MOST_SUPPORTS else ""
+        say(console, f"  supports that explain all rounds so far: {shown}{more}")
     for warning in result.warnings:
         say(console, f"  Warning: {warning}", style="yellow")
 
@@ -147,12 +149,6 @@ def _num_tested(schedule: "Schedule", result: "Round") -> int:
     if schedule.rule == "combinatorial" or schedule.paper_rule:
         return sum(row["group"] in schedule.units for row in result.tests)
     return len(result.undecided) + len(result.newly_selected)
-
-
-def _listed(supports: list[list[str]]) -> str:
-    """Supports one after the other, as many as can be read."""
-    shown = "; ".join(", ".join(support) or "nothing" for support in supports[:MOST_SUPPORTS])
-    return shown if len(supports) <= MOST_SUPPORTS else f"{shown}; and {len(supports) - MOST_SUPPORTS} more"
 
 
 def _so_far(row: "UnitRow") -> str:

@@ -24,6 +24,7 @@ from policyspace.families.network import Activation, GaussianNetwork, Network, N
 from policyspace.families.ordered import OrderedLikelihood, OrderedLinear
 from policyspace.families.poisson import PoissonLikelihood, PoissonLinear
 from policyspace.families.softmax import SoftmaxLikelihood, SoftmaxLinear, StreamedSoftmax
+from policyspace.runtime import object_at
 
 # -- What a user says about a policy, in one object: it becomes a policy space when the data are known.
 
@@ -279,16 +280,9 @@ def _streamed_gaussian(
     return GaussianLikelihood(space, rows, moments)
 
 
-def _choice(space: ChoiceLinear, data: Sample) -> Likelihood:
-    from policyspace.families.choice_likelihood import ChoiceLikelihood
-
-    return ChoiceLikelihood(space, data.features, data.actions, data.weights)
-
-
-def _network(space: Network, data: Sample) -> Likelihood:
-    from policyspace.families.network_likelihood import NetworkLikelihood
-
-    return NetworkLikelihood(space, data.features, data.actions, data.weights)
+def _of_arrays(place: str) -> Callable[[Any, Sample], Likelihood]:
+    """Of features, actions and weights; the module of the likelihood is loaded when it is needed."""
+    return lambda space, data: object_at(place)(space, data.features, data.actions, data.weights)
 
 
 def _custom(space: CustomPolicy, data: Sample) -> Likelihood:
@@ -305,8 +299,8 @@ LIKELIHOODS: dict[Any, Callable[[Any, Sample], Any]] = {
     PoissonLinear: _linear(PoissonLikelihood),
     NegativeBinomialLinear: _linear(NegativeBinomialLikelihood),
     OrderedLinear: _linear(OrderedLikelihood),
-    ChoiceLinear: _choice,
-    Network: _network,
+    ChoiceLinear: _of_arrays("policyspace.families.choice_likelihood:ChoiceLikelihood"),
+    Network: _of_arrays("policyspace.families.network_likelihood:NetworkLikelihood"),
     CustomPolicy: _custom,
     ModelFree: ModelFreeLikelihood,
 }

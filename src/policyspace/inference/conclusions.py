@@ -195,6 +195,7 @@ def _guarantee(
         )
         return None, (*missing, *([Note(Reason.OTHER_TESTS)] if other else []))
     short = (Note(Reason.SHORT_MEMORY, {"rows": lags}),) if remembers and lags else ()
+    sampled = not data.in_memory and decider.sampled
     guarantee = Guarantee(
         quantity="fdr" if correction == "bh" else "fwer",
         level=significance,
@@ -204,14 +205,10 @@ def _guarantee(
         checked=all(one.status == "held" for one in needed) if needed and decider.grade is Grade.MODEL_BASED else None,
         grade=decider.grade,
         verdict="used" if policy.tested == "features" else "controlled",
-        sample=f"on {_sample(data)}" if not data.in_memory and decider.sampled else "",
+        sample=f"on a sample of {data.num_rows} of {data.num_rows_total} rows" if sampled else "",
         violated=stated,
     )
     return guarantee, ()
-
-
-def _sample(data: Sample) -> str:
-    return f"a sample of {data.num_rows} of {data.num_rows_total} rows"
 
 
 def _named_verdicts(

@@ -532,9 +532,10 @@ class Simulated:
             told = self._simulated(question, points, stage, failed)
             told[0] = (evaluations * known + told[0]) / (evaluations + 1)
         omega = {name: np.asarray(entry) for name, entry in question.box.configuration(path[-1]).items()}
+        left_out = f"{len(failed)} of the simulated configurations could not be played and were left out; in one, "
         return Proposal(
             omega, self.name, question.names, value, value, 0.0, float(self.num_simulated), 1.0, np.array(path),
-            np.array(values), _left_out(failed),
+            np.array(values), [f"{left_out}{failed[0]}"] if failed else [],
         )  # fmt: skip
 
     def _simulated(
@@ -584,13 +585,6 @@ def sobol(dimension: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """The first points of a scrambled Sobol sequence in the unit cube [count, p]; a power of two of them is balanced."""
     points: np.ndarray = qmc.Sobol(dimension, rng=rng).random(count)
     return points
-
-
-def _left_out(failed: list[CannotBePlayed]) -> list[str]:
-    """What a reader must know of the candidates that could not be played."""
-    if not failed:
-        return []
-    return [f"{len(failed)} of the simulated configurations could not be played and were left out; in one, {failed[0]}"]
 
 
 def _log_det(matrix: np.ndarray, chosen: np.ndarray) -> float:
