@@ -9,15 +9,14 @@ from scipy.special import expit
 
 from policyspace.data.sample import Sample
 from policyspace.errors import InputError
-from policyspace.families.base import Array, FitMeasures, Groups, Key, PolicySpace, recorded_policy
-from policyspace.families.likelihood import Likelihood
+from policyspace.families.base import Array, Groups, Key, PolicySpace, recorded_policy
 from policyspace.families.nuisance import NuisanceLikelihood, NuisanceLinear
-from policyspace.families.softmax import choices, measures_of_choices
+from policyspace.families.softmax import ChoicePolicy, choices
 from policyspace.safe_io import JSON
 
 
 @final
-class OrderedLinear(NuisanceLinear):
+class OrderedLinear(NuisanceLinear, ChoicePolicy):
     """Levels in an order, P(a ≤ k | s) = σ(ζ_k − weights·φ(s)): each weight moves the odds of all higher levels alike.
 
     The law of R's `polr`. Its thresholds ζ_1 < ζ_2 < … are minus the constant, and each next one the exponential of a
@@ -46,8 +45,6 @@ class OrderedLinear(NuisanceLinear):
     ('food',)
     """
 
-    discrete = True
-    link = "logit"
     in_words = "proportional-odds"
 
     def __init__(
@@ -129,15 +126,6 @@ class OrderedLinear(NuisanceLinear):
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The probabilities of all actions but the last."""
         return np.asarray(self.probabilities(theta, features)[..., :-1])
-
-    def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """p(1 − p)."""
-        p = self.mean(theta, features)
-        return p * (1 - p)
-
-    def fit_measures(self, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
-        """How often the most probable action was chosen, and McFadden's ρ²."""
-        return measures_of_choices(self, likelihood, theta, data)
 
     # -- formulas --------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 """Multinomial logit (Boltzmann) policy and its likelihood."""
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from policyspace.data.rows import (
 )
 from policyspace.data.sample import Sample
 from policyspace.errors import InputError
-from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Key, Support
+from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Key, PolicySpace, Support
 from policyspace.families.concave import ConcaveLikelihood
 from policyspace.families.design import DesignMatrix
 from policyspace.families.likelihood import ChiSquare, Fit, Likelihood
@@ -44,11 +45,66 @@ from policyspace.families.softmax_sums import (
 )
 from policyspace.safe_io import JSON
 
+# -- What policies over discrete actions share.
+
+
+class ChoicePolicy(PolicySpace):
+    """A policy over discrete actions: its mean is the probabilities of all actions but the last."""
+
+    discrete = True
+    asymptotic = True
+    link = "logit"
+    variance_of_mean = True
+
+    @abstractmethod
+    def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """The probabilities of all actions but the last [n, k]."""
+
+    def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """p(1 − p)."""
+        p = self.mean(theta, features)
+        return p * (1 - p)
+
+    def score_roots(
+        self, theta: np.ndarray, features: np.ndarray, covariance: np.ndarray | None
+    ) -> Iterable[np.ndarray]:
+        """Of each action, the score [n, k] if it were chosen, times the root of its probability."""
+        p = self.mean(theta, features)
+        for a in range(p.shape[1] + 1):
+            share = p[:, a] if a < p.shape[1] else 1 - p.sum(axis=1)
+            yield ((np.arange(p.shape[1]) == a) - p) * np.sqrt(np.maximum(share, 0.0))[:, None]
+
+    def fit_measures(self, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
+        """How often the most probable action was chosen, in the sample of a log read in passes, and McFadden's ρ²."""
+        p = self.mean(theta, data.features)
+        weights = np.ones(data.num_rows) if data.weights is None else data.weights
+        total, best = likelihood.total_weight, likelihood.full.log_likelihood
+        counts = np.bincount(data.actions, weights, len(data.action_names))
+        if data.rows.label_weights is None:
+            best = float(
+                weights @ np.asarray(self.log_prob(theta, data.features, data.actions))
+            )  # without Firth's penalty
+        else:
+            counts = data.rows.label_weights
+        null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
+        zero, rows = np.zeros(self.num_parameters), np.zeros(data.num_rows, dtype=np.intp)
+        there = np.isfinite([self.log_prob(zero, data.features, rows + a) for a in range(len(counts))]).sum(axis=0)
+        equal = -total * float(np.log(len(counts)))
+        if (there < len(counts)).any():
+            equal = -float(weights @ np.log(there))
+        if self.offset or not getattr(self, "constants", True) or (there < len(counts)).any():
+            alone = likelihood.fit(frozenset()).theta
+            null = float(weights @ np.asarray(self.log_prob(alone, data.features, data.actions)))
+        every = np.column_stack([p, 1 - p.sum(axis=1)])
+        hits = float(weights @ (every.argmax(axis=1) == data.actions) / weights.sum())
+        return FitMeasures(best, null, equal, 1 - best / null, hits)
+
+
 # -- The Boltzmann linear policy: k rows of weights for k+1 actions (Table 1, second row).
 
 
 @final
-class SoftmaxLinear(ExponentialFamily):
+class SoftmaxLinear(ChoicePolicy, ExponentialFamily):
     """Discrete actions, π(a_i|s) ∝ exp(weights_i·φ(s)); the last action is the reference, whose weights are zero.
 
     With k rows for k+1 actions the space is identifiable. The second case of Table 1 is i = k+1.
@@ -72,10 +128,6 @@ class SoftmaxLinear(ExponentialFamily):
     """
 
     in_words = "softmax-linear"
-    discrete = True
-    asymptotic = True
-    link = "logit"
-    variance_of_mean = True
 
     def name_actions(self, actions: Sequence[str] | None) -> None:
         """Take the names of the actions, of which all but the last have a row of weights."""
@@ -85,21 +137,6 @@ class SoftmaxLinear(ExponentialFamily):
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The probabilities of the first k actions."""
         return np.asarray(self.cumulant_gradient(self.natural(theta, features)))
-
-    def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """p(1 − p)."""
-        p = self.mean(theta, features)
-        return p * (1 - p)
-
-    def score_roots(
-        self, theta: np.ndarray, features: np.ndarray, covariance: np.ndarray | None
-    ) -> Iterator[np.ndarray]:
-        """Of each action, the score if it were chosen."""
-        return roots_of_choices(self.mean(theta, features))
-
-    def fit_measures(self, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
-        """How often the most probable action was chosen, and McFadden's ρ²."""
-        return measures_of_choices(self, likelihood, theta, data)
 
     def cautions(self, data: Sample) -> list[str]:
         """Many whole numbers that are read as labels."""
@@ -167,39 +204,6 @@ def choices(actions: Sequence[str] | None) -> tuple[str, ...]:
     if actions is None or len(actions) < 2:
         raise InputError(f"a Boltzmann policy chooses among at least two actions, found {len(actions or ())}.")
     return tuple(actions)
-
-
-def roots_of_choices(p: np.ndarray) -> Iterator[np.ndarray]:
-    """The score [n, k] if an action were chosen, times the root of its probability; `p` [n, k] of all but the last."""
-    for a in range(p.shape[1] + 1):
-        share = p[:, a] if a < p.shape[1] else 1 - p.sum(axis=1)
-        yield ((np.arange(p.shape[1]) == a) - p) * np.sqrt(np.maximum(share, 0.0))[:, None]
-
-
-def measures_of_choices(space: Any, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
-    """How well the probabilities of actions predict the choices; where a log is read in passes, hits are of the sample."""
-    p = space.mean(theta, data.features)
-    weights = np.ones(data.num_rows) if data.weights is None else data.weights
-    total, best = likelihood.total_weight, likelihood.full.log_likelihood
-    counts = np.bincount(data.actions, weights, len(data.action_names))
-    if data.rows.label_weights is None:
-        best = float(
-            weights @ np.asarray(space.log_prob(theta, data.features, data.actions))
-        )  # without Firth's penalty
-    else:
-        counts = data.rows.label_weights
-    null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
-    zero, rows = np.zeros(space.num_parameters), np.zeros(data.num_rows, dtype=np.intp)
-    there = np.isfinite([space.log_prob(zero, data.features, rows + a) for a in range(len(counts))]).sum(axis=0)
-    equal = -total * float(np.log(len(counts)))
-    if (there < len(counts)).any():
-        equal = -float(weights @ np.log(there))
-    if space.offset or not getattr(space, "constants", True) or (there < len(counts)).any():
-        alone = likelihood.fit(frozenset()).theta
-        null = float(weights @ np.asarray(space.log_prob(alone, data.features, data.actions)))
-    every = np.column_stack([p, 1 - p.sum(axis=1)])
-    hits = float(weights @ (every.argmax(axis=1) == data.actions) / weights.sum())
-    return FitMeasures(best, null, equal, 1 - best / null, hits)
 
 
 def choose(key: Key, eta: Array) -> Array:
