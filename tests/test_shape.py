@@ -13,7 +13,7 @@ CEILINGS = {
     "dict[str, Any]": 12,
     "class names with two meanings": 0,
     "names that nothing uses": 0,
-    "private helpers of at most 10 lines used once": 157,
+    "private helpers of at most 10 lines called once": 157,
     "isinstance of a family outside its file": 0,
     ".discrete outside families": 2,
     "public objects without numpydoc and example": 0,

@@ -276,22 +276,10 @@ def combinatorial(
 
     Parameters
     ----------
-    space : PolicySpace
-        The policies that the agent is taken to be one of.
-    demonstrations : Sample
-        The rows.
-    significance : float
-        The accepted probability of any false "used".
+    space, demonstrations, significance, firth, test, seed, dependence, checked
+        As in `simplified`.
     paper_rule : bool
         Whether every support is tested at δ/2^d, with a check of its children, in place of closed testing.
-    firth : bool
-        Another word for `test="firth"`.
-    test, seed
-        As in `identify`.
-    dependence : {"auto", "rows", "episodes"}
-        What the test `lean` takes as independent of each other, the `clusters` of `identify`.
-    checked : bool
-        Whether the data are asked if they contradict the space; else the agent is taken to be one of it.
 
     Returns
     -------

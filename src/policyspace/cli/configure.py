@@ -114,7 +114,10 @@ def show_round(
     say(console, "")
     say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {configuration_in_words(world, result.configuration)}")
-    units = number_of(_num_tested(schedule, result), "unit")
+    count = len(result.undecided) + len(result.newly_selected)
+    if schedule.rule == "combinatorial" or schedule.paper_rule:  # they test those selected before, too
+        count = sum(row["group"] in schedule.units for row in result.tests)
+    units = number_of(count, "unit")
     tested = f"{units} {level_in_words(schedule, result.number)}" if result.was_tested else "not tested"
     say(console, f"  {number_of(result.num_episodes, 'episode')}; {tested}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
@@ -142,13 +145,6 @@ def _first_place(world: str, result: "Round", initial: "Mapping[str, Any]") -> s
     if result.number or not same_configuration(result.configuration, initial):
         return "where the data were collected"
     return "at the flat configuration" if is_flat(world, initial) else "where it is"
-
-
-def _num_tested(schedule: "Schedule", result: "Round") -> int:
-    """How many units a round has tested; the combinatorial rule and the paper's test those selected before, too."""
-    if schedule.rule == "combinatorial" or schedule.paper_rule:
-        return sum(row["group"] in schedule.units for row in result.tests)
-    return len(result.undecided) + len(result.newly_selected)
 
 
 def _so_far(row: "UnitRow") -> str:

@@ -116,7 +116,8 @@ def gradient_terms(
     """γ^t r_t Σ_{j≤t} ∇_I log π_θ(a_j|s_j) of every step: the G(PO)MDP gradient is their weighted mean (Appendix B)."""
     scores = cumulative_scores(space, theta, trajectories)[:, :, indices]
     discounted = trajectories.rewards * world.discount ** jnp.arange(trajectories.rewards.shape[1])
-    return _logged(world, trajectories, scores * discounted[..., None])
+    per_step = scores * discounted[..., None]
+    return Logged(trajectories, per_step if world.configures_transitions else per_step.sum(axis=1, keepdims=True))
 
 
 def paper_objective(
@@ -175,10 +176,6 @@ def noncentrality_gain(information: Array, theta: Array, masks: Array, num_episo
 def _log_determinant(matrix: Array, chosen: Array) -> Array:
     """log det of the rows and columns chosen by a mask."""
     return jnp.linalg.slogdet(jnp.where(chosen[:, None] & chosen[None, :], matrix, jnp.eye(len(chosen))))[1]
-
-
-def _logged(world: ConfMDP, trajectories: Trajectories, per_step: Array) -> Logged:
-    return Logged(trajectories, per_step if world.configures_transitions else per_step.sum(axis=1, keepdims=True))
 
 
 # -- What episodes tell about a policy's parameters, without densities of the world: the mean over the episodes seen.
