@@ -574,14 +574,14 @@ class LinearPolicySpace(PolicySpace):
         if features is None:
             self.defer(actions, blocks, groups=groups, always=always, fixed=fixed, intercept=intercept)
             return
-        self.name_actions(actions)
-        self.set_up(features, groups, always, fixed, intercept, blocks)
+        self._name_actions(actions)
+        self._set_up(features, groups, always, fixed, intercept, blocks)
 
-    def name_actions(self, actions: Sequence[str] | None) -> None:
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
         """Take the names of the actions, of which each has a row of weights."""
         self.action_names = self.row_names = ("action",) if actions is None else tuple(actions)
 
-    def set_up(
+    def _set_up(
         self,
         features: Sequence[str],
         groups: Groups | None,

@@ -65,9 +65,9 @@ class NegativeBinomialLinear(NuisanceLinear):
 
     nuisance_names = (LOG_DISPERSION,)
 
-    def name_actions(self, actions: Sequence[str] | None) -> None:
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
         """Take the name of the one count."""
-        super().name_actions(actions)
+        super()._name_actions(actions)
         if len(self.action_names) != 1:
             raise InputError(
                 f"a negative binomial policy is of one count, found {len(self.action_names)}: identify with one after the "

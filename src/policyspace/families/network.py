@@ -53,7 +53,7 @@ class Network(PolicySpace):
             self.defer(actions, blocks, **said)
             return
         self.feature_names = tuple(features)
-        self.name_actions(actions)
+        self._name_actions(actions)
         self.hidden = (8,) if hidden is None else tuple(hidden)
         if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in self.hidden):
             raise InputError(f"the hidden layers must have one unit or more each, found hidden={self.hidden}.")
@@ -66,7 +66,7 @@ class Network(PolicySpace):
         groups = "input" if groups is None else groups
         self.groups, self.fixed = _network_groups(self, groups, tuple(always), fixed, blocks or {})
 
-    def name_actions(self, actions: Sequence[str] | None) -> None:
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
         """Take the names of the actions, of which each has an output."""
         self.action_names = self.row_names = ("action",) if actions is None else tuple(actions)
 
@@ -298,7 +298,7 @@ class SoftmaxNetwork(Network):
     link = "logit"
     variance_of_mean = True
 
-    def name_actions(self, actions: Sequence[str] | None) -> None:
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
         """Take the names of the actions, of which all but the last have an output."""
         self.action_names = choices(actions)
         self.row_names = self.action_names[:-1]

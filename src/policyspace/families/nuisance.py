@@ -28,7 +28,7 @@ class NuisanceLinear(LinearPolicySpace):
     variance_of_mean = True
     row_names = ("",)  # one row of weights, with the nuisance parameters at its end
 
-    def name_actions(self, actions: Sequence[str] | None) -> None:
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
         """Take the names of the actions."""
         self.action_names = ("action",) if actions is None else tuple(actions)
 

@@ -72,7 +72,7 @@ class OrderedLinear(NuisanceLinear, ChoicePolicy):
         self._place = np.array([self.levels.index(name) for name in self.action_names])
         above = zip(self.levels[1:-1], self.levels[2:], strict=True)
         self.nuisance_names = tuple(f"log gap[{low}|{high}]" for low, high in above)
-        self.set_up(features, groups, always, fixed, True, blocks)
+        self._set_up(features, groups, always, fixed, True, blocks)
 
     def bind(self, data: Sample) -> PolicySpace:
         """The same space over the features and actions of the data, in the order that was said or that numbers have."""

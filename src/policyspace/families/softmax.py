@@ -129,7 +129,7 @@ class SoftmaxLinear(ChoicePolicy, ExponentialFamily):
 
     in_words = "softmax-linear"
 
-    def name_actions(self, actions: Sequence[str] | None) -> None:
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
         """Take the names of the actions, of which all but the last have a row of weights."""
         self.action_names = choices(actions)
         self.row_names = self.action_names[:-1]
