@@ -15,7 +15,6 @@ from policyspace.errors import InputError, nearest
 from policyspace.families.base import ExponentialFamily, Group, PolicySpace, Support, recorded_policy
 from policyspace.families.choice import ChoiceLinear
 from policyspace.families.custom import CustomPolicy
-from policyspace.families.firth import FirthLikelihood
 from policyspace.families.gaussian import GaussianLikelihood, GaussianLinear
 from policyspace.families.likelihood import Fit, Likelihood
 from policyspace.families.model_free import ModelFree, ModelFreeLikelihood
@@ -305,8 +304,6 @@ LIKELIHOODS: dict[Any, Callable[[Any, Sample], Any]] = {
     ModelFree: ModelFreeLikelihood,
 }
 """The likelihood of each family: a new family is one line here."""
-
-SoftmaxLikelihood.penalty = FirthLikelihood  # which is made of it
 
 SUMS_OVER_ROWS: dict[Any, Callable[[Any, Rows, Moments | None, InMemoryRows, ExtremeRows | None], Likelihood]] = {
     GaussianLinear: _streamed_gaussian,

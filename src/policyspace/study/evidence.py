@@ -16,9 +16,8 @@ from policyspace.display import plain_data
 from policyspace.errors import InputError
 from policyspace.families.base import PolicySpace
 from policyspace.families.design import COLLINEAR
-from policyspace.families.firth import FirthLikelihood
 from policyspace.families.registry import likelihood_of
-from policyspace.families.softmax import SoftmaxLikelihood
+from policyspace.families.softmax import FirthLikelihood, SoftmaxLikelihood
 from policyspace.identification import combinatorial, identify_by_likelihood, simplified
 from policyspace.inference.base import TestName, TestOptions, holm
 from policyspace.inference.e_values import PredictiveEProcess, episodes_of, evidence

@@ -357,7 +357,6 @@ def _arrow(file: Any) -> Any:
 def _opened_text(file: DataFile, like: FileHeader | None) -> FileHeader:
     """Names from the header, types from the first block of the first file."""
     import pyarrow
-    import pyarrow.csv
 
     with _text_stream(file) as stream:
         head = stream.read(TEXT_BLOCK)
@@ -400,8 +399,12 @@ def _text_tables(part: FilePart, columns: list[str]) -> "Iterator[pyarrow.Table]
     types = dict(part.types)
     with _text_stream(part.file) as stream:
         stream.read(part.skip)
-        read, parse, convert = _text_options(part.file, list(types), {name: types[name] for name in columns})
-        convert.include_columns = columns
+        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=TEXT_BLOCK, column_names=list(types))
+        parse = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[part.file.suffix], newlines_in_values=True)
+        convert = pyarrow.csv.ConvertOptions(
+            column_types={name: types[name] for name in columns}, include_columns=columns,
+            true_values=BOOLEANS[True], false_values=BOOLEANS[False],
+        )  # fmt: skip
         try:
             for batch in pyarrow.csv.open_csv(stream, read, parse, convert):
                 yield pyarrow.Table.from_batches([batch])
@@ -423,15 +426,6 @@ def _in_words(reason: str, names: list[str]) -> InputError:
     return InputError(
         f"expected a readable file of text, found otherwise ({reason.splitlines()[0][:200].rstrip('.')})."
     )
-
-
-def _text_options(file: DataFile, names: list[str], types: "dict[str, pyarrow.DataType]") -> tuple[Any, Any, Any]:
-    import pyarrow.csv
-
-    read = pyarrow.csv.ReadOptions(use_threads=False, block_size=TEXT_BLOCK, column_names=names)
-    parse = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[file.suffix], newlines_in_values=True)
-    convert = pyarrow.csv.ConvertOptions(true_values=BOOLEANS[True], false_values=BOOLEANS[False], column_types=types)
-    return read, parse, convert
 
 
 def _text_stream(file: DataFile) -> Any:
