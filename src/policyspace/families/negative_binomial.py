@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import betainc, digamma, gammaln, polygamma
 
 from policyspace.data.sample import ActionType, Count, Sample, check_counts
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, FitMeasures, Key, PolicySpace, Residuals
 from policyspace.families.likelihood import Likelihood
@@ -34,6 +35,7 @@ LARGE = 1000.0
 
 
 @final
+@translate_constructor
 class NegativeBinomialLinear(NuisanceLinear):
     """Counts of mean μ = exp(weights·φ(s)) and variance μ + α μ²; the dispersion α is estimated beside the weights.
 
@@ -41,7 +43,7 @@ class NegativeBinomialLinear(NuisanceLinear):
 
     Parameters
     ----------
-    features, groups, always, fixed, intercept, blocks
+    features, groups, assume, fixed, intercept, blocks
         As in `GaussianLinear`.
     actions : sequence of str, optional
         The name of the count; by default "action".

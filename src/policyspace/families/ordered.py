@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, Groups, Key, PolicySpace, recorded_policy
 from policyspace.families.nuisance import NuisanceLikelihood, NuisanceLinear
@@ -16,6 +17,7 @@ from policyspace.safe_io import JSON
 
 
 @final
+@translate_constructor
 class OrderedLinear(NuisanceLinear, ChoicePolicy):
     """Levels in an order, P(a ≤ k | s) = σ(ζ_k − weights·φ(s)): each weight moves the odds of all higher levels alike.
 
@@ -24,7 +26,7 @@ class OrderedLinear(NuisanceLinear, ChoicePolicy):
 
     Parameters
     ----------
-    features, groups, always, fixed, blocks
+    features, groups, assume, fixed, blocks
         As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k.
@@ -53,14 +55,14 @@ class OrderedLinear(NuisanceLinear, ChoicePolicy):
         actions: Sequence[str] | None = None,
         levels: Sequence[Any] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if isinstance(levels, str):
             raise InputError(f"levels must be a list from the lowest to the highest, found the text '{levels}'.")
         if features is None:
-            self.defer(actions, blocks, levels=levels, groups=groups, always=always, fixed=fixed)
+            self.defer(actions, blocks, levels=levels, groups=groups, assume=assume, fixed=fixed)
             return
         self.action_names = choices(actions)
         self.levels = self.action_names if levels is None else tuple(str(level) for level in levels)
@@ -72,7 +74,7 @@ class OrderedLinear(NuisanceLinear, ChoicePolicy):
         self._place = np.array([self.levels.index(name) for name in self.action_names])
         above = zip(self.levels[1:-1], self.levels[2:], strict=True)
         self.nuisance_names = tuple(f"log gap[{low}|{high}]" for low, high in above)
-        self._set_up(features, groups, always, fixed, True, blocks)
+        self._set_up(features, groups, assume, fixed, True, blocks)
 
     def bind(self, data: Sample) -> PolicySpace:
         """The same space over the features and actions of the data, in the order that was said or that numbers have."""

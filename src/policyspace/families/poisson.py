@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from policyspace.data.sample import ActionType, Count, Sample, check_counts
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Key, PolicySpace
 from policyspace.families.concave import ConcaveLikelihood
@@ -23,6 +24,7 @@ MOST_DRAWN = 1e15
 
 
 @final
+@translate_constructor
 class PoissonLinear(ExponentialFamily):
     """Counts a ~ Poisson(exp(weights·φ(s))), independent of each other given the state where there are several.
 
@@ -30,7 +32,7 @@ class PoissonLinear(ExponentialFamily):
 
     Parameters
     ----------
-    features, groups, always, fixed, intercept, blocks
+    features, groups, assume, fixed, intercept, blocks
         As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the counts; by default one, named "action".

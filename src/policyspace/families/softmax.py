@@ -22,6 +22,7 @@ from policyspace.data.rows import (
     shift_near,
 )
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Key, PolicySpace, Support
 from policyspace.families.concave import ConcaveLikelihood
@@ -106,6 +107,7 @@ class ChoicePolicy(PolicySpace):
 
 
 @final
+@translate_constructor
 class SoftmaxLinear(ChoicePolicy, ExponentialFamily):
     """Discrete actions, π(a_i|s) ∝ exp(weights_i·φ(s)); the last action is the reference, whose weights are zero.
 
@@ -113,7 +115,7 @@ class SoftmaxLinear(ChoicePolicy, ExponentialFamily):
 
     Parameters
     ----------
-    features, groups, always, fixed, intercept, blocks
+    features, groups, assume, fixed, intercept, blocks
         As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k; the last one is the reference.
@@ -154,9 +156,9 @@ class SoftmaxLinear(ChoicePolicy, ExponentialFamily):
         """Whether it has an intercept."""
         return {"family": "boltzmann", "intercept": self.intercept}
 
-    def smaller(self, features: Sequence[str], actions: Sequence[str], always: Sequence[str]) -> "SoftmaxLinear":
+    def smaller(self, features: Sequence[str], actions: Sequence[str], assume: Sequence[str]) -> "SoftmaxLinear":
         """The linear Boltzmann policy of fewer features and actions."""
-        return SoftmaxLinear(features, actions, "feature", always, 0.0, self.intercept)
+        return SoftmaxLinear(features, actions, "feature", assume, 0.0, self.intercept)
 
     def action_statistic(self, actions: Array) -> Array:
         """u(a_i) = e_i, and zero for the reference."""
