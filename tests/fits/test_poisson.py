@@ -115,7 +115,7 @@ def test_what_is_no_count_is_refused(bad, words):
 
 def test_labels_and_offsets_are_refused():
     states, counts = states_and_counts(50)
-    with pytest.raises(ps.InputError, match="needs numbers as actions"):
+    with pytest.raises(ps.InputError, match="needs continuous actions"):
         ps.identify(ps.Sample.from_arrays(states, (counts > 1).astype(int)), policy="poisson")
     with pytest.raises(ps.InputError, match="offset is not known to"):
         ps.identify(states, counts, policy="poisson", offset=np.ones(50))
@@ -173,7 +173,7 @@ def test_a_spread_larger_than_that_of_counts_shows():
     counts = rng.negative_binomial(1.0, 1 / (1 + np.exp(0.5 + 0.3 * states[:, 0]))).astype(float)
     answer = ps.identify(states, counts, policy="poisson")
     noise = next(a for a in answer.assumptions if a.name == "noise")
-    assert noise.status == "violated" and "a Poisson law" in noise.message
+    assert noise.status == "violated" and "a Poisson distribution" in noise.message
     assert answer.test.name == "wilks" and answer.guarantee is None
     assert "--policy negative-binomial" in answer.why_no_guarantee
     unstated = ps.identify(ps.Sample.from_arrays(states, counts, counts=True))
