@@ -40,6 +40,7 @@ class Reason(StrEnum):
     SPACE_STATED = auto()
     NO_SPACE_STATED = auto()
     ABOUT_GROUPS = auto()
+    EXCHANGEABLE = auto()
     TOO_FEW_ROWS = auto()
     NO_MODEL = auto()
     NOT_IDENTIFIABLE = auto()
@@ -85,6 +86,7 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.AS_REQUESTED: "as requested",
     Reason.SPACE_STATED: "the policy space was stated, and this is its test",
     Reason.NO_SPACE_STATED: "no policy space was stated, and this test needs none",
+    Reason.EXCHANGEABLE: "the order of rows means nothing, and the data do not contradict a linear policy",
     Reason.ABOUT_GROUPS: "no test without a policy model is about these groups",
     Reason.TOO_FEW_ROWS: "{message}, so that a linear policy is assumed",
     Reason.NO_MODEL: "no policy model is assumed",

@@ -269,6 +269,12 @@ class SampleOptions(LogOptions):
         "What weights are: counts of equal pairs (default), or how much of a population a row stands for.",
         "counts|sampling",
     )
+    rows_are: Text = option(
+        None,
+        "Whether rows are in the order of time, or their order means nothing, as in a table of people; by default the "
+        "order of time, unless the table is sorted by labels and in random order otherwise.",
+        "exchangeable|ordered",
+    )
     offset: Names = option(
         None,
         "A known part, added to the mean or to the log-odds with weight 1: a column, one for each action, or with "
@@ -369,6 +375,13 @@ class SampleOptions(LogOptions):
         )
 
     @property
+    def _exchangeable(self) -> bool | None:
+        """Whether the order of rows was said to mean nothing."""
+        if self.rows_are not in (None, "exchangeable", "ordered"):
+            raise InputError(f"--rows-are must be 'exchangeable' or 'ordered', found '{self.rows_are}': choose one.")
+        return None if self.rows_are is None else self.rows_are == "exchangeable"
+
+    @property
     def inputs(self) -> tuple[Path | str | None, ...]:
         """What is read, as far as it is files."""
         return self.file, self.groups, self.covariance
@@ -394,5 +407,6 @@ class SampleOptions(LogOptions):
             "lags_of_inputs": self.lags_of_inputs,
             "weights_are": self.weights_are,  # type: ignore[typeddict-item]
             "offset": offset,
+            "exchangeable": self._exchangeable,
         }
         return Request.of(self.file if data is None else data, self.action_columns, self.spec, backend, **columns)

@@ -19,6 +19,7 @@ from policyspace.data.connectors import find_connector
 from policyspace.data.draws import with_assigned
 from policyspace.data.files import read, table_of
 from policyspace.data.large.parts import data_set_of, is_large, is_many
+from policyspace.data.order import sort_keys, without_order
 from policyspace.data.origin import Origin
 from policyspace.data.sample import Sample
 from policyspace.data.schema import assemble
@@ -32,6 +33,7 @@ from policyspace.data.terms import (
     with_offset_columns,
 )
 from policyspace.data.validation import Missing, complete, is_names
+from policyspace.display import listed_names
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,6 +77,9 @@ class ColumnOptions(TypedDict, total=False):
     """How many of the last values of every feature count as one with it: for an agent that remembers."""
     weights_are: WeightType | None
     """Whether weights are "counts" of equal rows (default) or "sampling" weights."""
+    exchangeable: bool | None
+    """Whether the order of the rows means nothing, as in a table of people; by default rows are in the order of time,
+    unless the table was sorted by its action or by a category and is in random order otherwise."""
     offset: Any
     """A known part of the policy, which has the weight 1."""
     assigned: Mapping[str, str] | None
@@ -266,7 +271,38 @@ class Request:
                 )
             data = with_lags_of_inputs(data, earlier)
         data = data if lags is None else with_lags(data, lags)
-        return with_offset(data, known) if known else data
+        data = with_offset(data, known) if known else data
+        return self._in_order(data)
+
+    def _in_order(self, data: Sample) -> Sample:
+        """Rows without order in an order that is drawn: where that was said, or where a table was sorted by labels."""
+        said = self.columns.get("exchangeable")
+        if said not in (None, True, False):
+            raise InputError(f"exchangeable is True or False, found {said!r}: choose one.")
+        origin = data.origin
+        timed = {
+            "episodes": data.episodes,
+            "lags": self.columns.get("lags"),
+            "lags_of_inputs": self.columns.get("lags_of_inputs"),
+            "readings that were drawn": origin.draws or origin.assigned or None,
+        }
+        if said and (other := next((word for word, value in timed.items() if value is not None), None)) is not None:
+            raise InputError(f"rows whose order means nothing have no {other}, found both: leave one of them out.")
+        if said and not data.in_memory:
+            raise InputError("rows without order must fit in memory, found a log that is read in passes: leave it out.")
+        if said:
+            return without_order(data)
+        read_as_log = origin.environment or origin.agent or origin.policy or origin.world or origin.exchangeable
+        named = data.subjects is not None or data.weights is not None or any(v is not None for v in timed.values())
+        if said is False or read_as_log or named or not data.in_memory or self.choices or isinstance(self.data, Sample):
+            return data
+        if not (keys := sort_keys(data)):
+            return data
+        words = (
+            f"rows are sorted by {listed_names(keys)} and in random order otherwise, so that their order was taken to mean "
+            "nothing; if it is that of time, say so (exchangeable=False, --rows-are ordered)."
+        )
+        return without_order(replace(data, origin=origin.noted(words)))
 
     def _labels(self, column: str, data: Sample) -> np.ndarray:
         """Another column of the table, as labels [n]."""
