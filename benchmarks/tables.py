@@ -1,8 +1,8 @@
 """How many effects of the textbook are found in classic tables: `python -m benchmarks.tables FOLDER`.
 
 The folder holds tables as CSV and `r.json`, by table: the action `y`, the features `x`, and R's p-values `p` of
-likelihood-ratio tests. A textbook effect is a feature whose p by Holm is at most .05. Each table is read as it is sorted, and
-as one whose rows have no order; counted are effects found under a guarantee, and features beyond the textbook.
+likelihood-ratio tests. A textbook effect is a feature whose p by Holm is at most .05. Each table is read as it is sorted,
+and as one whose rows have no order; counted are effects found under a guarantee, and features beyond the textbook.
 """
 
 import argparse

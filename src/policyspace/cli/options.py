@@ -254,6 +254,9 @@ class SampleOptions(LogOptions):
     subjects: Text = option(
         None, "Column that says which person or animal a row is from.", "COL", "--subjects", "--subject"
     )
+    na: Names = option(
+        None, "Labels that stand for a missing value; by default NA, NaN, null, None and empty ones.", "TEXT[,TEXT…]"
+    )
     categorical: Names = option(None, "Columns whose numbers are categories, not amounts.", "COL[,COL…]")
     formula: Text = option(
         None,
@@ -400,6 +403,7 @@ class SampleOptions(LogOptions):
             "weights": self.weights,
             "subjects": self.subjects,
             "categorical": split(self.categorical) or None,
+            "na": None if self.na is None else split(self.na) or [""],
             "missing": self.missing,  # type: ignore[typeddict-item]  # any text, which is checked there
             "reference": self.reference,
             "formula": self.formula,

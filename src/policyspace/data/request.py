@@ -32,7 +32,7 @@ from policyspace.data.terms import (
     with_offset,
     with_offset_columns,
 )
-from policyspace.data.validation import Missing, complete, is_names
+from policyspace.data.validation import MISSING_LABELS, Missing, complete, is_names
 from policyspace.display import listed_names
 from policyspace.errors import InputError
 
@@ -65,6 +65,8 @@ class ColumnOptions(TypedDict, total=False):
     """Which person or animal a row is from."""
     categorical: Sequence[str] | None
     """Columns whose numbers are categories."""
+    na: Sequence[str] | None
+    """Labels that stand for a missing value: of a table by default empty ones and NaN, of a file NA, null and None too."""
     missing: Missing
     """Whether missing values are an "error", or a reason to "drop" their rows."""
     reference: Any
@@ -131,7 +133,7 @@ class Request:
         said = self.columns
         return ColumnRoles(
             self.actions, said.get("features"), said.get("episodes"), said.get("weights"), said.get("subjects"),
-            said.get("categorical"), said.get("missing", "error"), choices=self.choices,
+            said.get("categorical"), said.get("missing", "error"), choices=self.choices, na=said.get("na"),
         )  # fmt: skip
 
     def sample(self) -> Sample:
@@ -206,13 +208,29 @@ class Request:
         features, categorical = said.get("features"), said.get("categorical")
         if isinstance(data, str | Path) or (named_actions and find_connector(data)):
             return read(
-                data, self.actions, features, categorical=categorical, missing=missing, choices=self.choices, **as_said
+                data,
+                self.actions,
+                features,
+                categorical=categorical,
+                missing=missing,
+                choices=self.choices,
+                na=said.get("na"),
+                **as_said,
             )
         is_table = hasattr(data, "columns")
         if is_table and self.choices is not None:
             return choice_sample(DataTable.of(data), self.roles, Origin(), reference)
         if is_table and self.actions is not None and named_actions:
-            return Sample.from_frame(data, self.actions, features, categorical=categorical, missing=missing, **as_said)
+            na = said.get("na")
+            return Sample.from_frame(
+                data,
+                self.actions,
+                features,
+                categorical=categorical,
+                missing=missing,
+                na=MISSING_LABELS if na is None else na,
+                **as_said,
+            )
         if self.actions is None:
             raise InputError("the actions are missing: give an array of actions, or the name of the action column.")
         for word, value in of_columns.items():
