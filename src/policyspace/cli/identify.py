@@ -56,9 +56,7 @@ class TestingOptions:
     clusters: str = option(
         "auto",
         "Of the test lean: what is taken as independent; by default what the data show.",
-        "auto|rows|episodes",
-        "--clusters",
-        "--dependence",
+        "auto|rows|blocks|episodes",
     )
     firth: bool = option(False, "Firth's penalised test, finite under separation.")
 

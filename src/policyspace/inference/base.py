@@ -147,7 +147,7 @@ TestName = Literal[
     "auto", "wilks", "firth", "lean", "randomised", "robust", "mixed", "bootstrap", "universal", "eprocess", "mixture"
 ]
 RuleName = Literal["simplified", "combinatorial"]
-ClusterKind = Literal["auto", "rows", "episodes"]
+ClusterKind = Literal["auto", "rows", "blocks", "episodes"]
 
 
 @final
