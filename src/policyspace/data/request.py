@@ -33,7 +33,6 @@ from policyspace.data.terms import (
     with_offset_columns,
 )
 from policyspace.data.validation import MISSING_LABELS, Missing, complete, is_names
-from policyspace.display import listed_names
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
@@ -317,7 +316,7 @@ class Request:
         if not (keys := sort_keys(data)):
             return data
         words = (
-            f"rows are sorted by {listed_names(keys)} and in random order otherwise, so that their order was taken to mean "
+            f"rows are sorted by {' and '.join(keys)} and in random order otherwise, so that their order was taken to mean "
             "nothing; if it is that of time, say so (exchangeable=False, --rows-are ordered)."
         )
         return without_order(replace(data, origin=origin.noted(words)))
