@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 import policyspace
 from policyspace import InputError, Sample
-from policyspace.data.order import order_p, sort_keys, without_order
+from policyspace.data import order_p, sort_keys, without_order
 
 
 def table(seed, rows=300):
