@@ -273,6 +273,9 @@ class SampleOptions(LogOptions):
         "What weights are: how many equal rows a row is (default), or how much of a population it stands for.",
         "frequency|sampling",
     )
+    trials: Text = option(
+        None, "Column that says of how many trials the action counts the successes, or is their share.", "COL"
+    )
     rows_are: Text = option(
         None,
         "Whether rows are in the order of time, or their order means nothing, as in a table of people; by default the "
@@ -412,6 +415,7 @@ class SampleOptions(LogOptions):
             "lags_of_inputs": self.lags_of_inputs,
             "weight_type": self.weight_type,  # type: ignore[typeddict-item]
             "offset": offset,
+            "trials": self.trials,
             "exchangeable": self._exchangeable,
         }
         return Request.of(self.file if data is None else data, self.action_columns, self.spec, backend, **columns)

@@ -262,6 +262,41 @@ def _levels(series: "polars.Series") -> list[str]:
     return levels
 
 
+# -- Trials: successes out of so many, as rows of two labels that stand for as many decisions.
+
+
+def split_trials(frame: "polars.DataFrame", successes: str, trials: str, counts: str) -> "polars.DataFrame":
+    """Two rows a state, one a label, with how many decisions they stand for in the column `counts`."""
+    from polars import Series, col, concat
+
+    table = DataTable(frame)
+    table.only([successes, trials])
+    total, found = table.numbers(trials), table.numbers(successes)
+    if not ((total >= 1) & (total == np.round(total))).all():
+        raise InputError(
+            f"column '{trials}' must hold whole numbers of trials of at least 1, found others: correct it."
+        )
+    if frame[successes].dtype.is_float() and (found <= 1).all():  # shares
+        found = np.where(
+            np.abs(found * total - np.round(found * total)) < SHARE_ERROR, np.round(found * total), found * total
+        )
+    if not ((found >= 0) & (found <= total) & (found == np.round(found))).all():
+        row = int(np.argmax((found < 0) | (found > total) | (found != np.round(found))))
+        raise InputError(
+            f"column '{successes}' must hold whole numbers between 0 and '{trials}', or shares of them, found "
+            f"{frame[successes][row]} of {total[row]:g} in row {row + 1}: correct it."
+        )
+    parts = [
+        frame.drop(successes, trials).with_columns(Series(successes, [label] * len(frame)), Series(counts, values))
+        for label, values in ((successes, found), (f"not {successes}", total - found))
+    ]
+    return concat(parts).filter(col(counts) > 0)
+
+
+SHARE_ERROR = 0.02
+"""How far a share times its trials may be from a whole number: shares are written with few digits."""
+
+
 # -- Choices among alternatives that have attributes: which columns hold them, one row a choice or one an alternative.
 
 AttributeColumns = str | Sequence[str] | Mapping[str, str]

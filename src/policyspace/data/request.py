@@ -14,6 +14,7 @@ from policyspace.data.columns import (
     DataTable,
     chosen_features,
     episode_notes,
+    split_trials,
 )
 from policyspace.data.connectors import find_connector
 from policyspace.data.draws import with_assigned
@@ -37,6 +38,9 @@ from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.families.registry import PolicySpec
+
+TRIALS = "\0trials"
+"""The column of counts that is made of trials, which no table has."""
 
 WeightType = Literal["frequency", "sampling"]
 
@@ -78,6 +82,8 @@ class ColumnOptions(TypedDict, total=False):
     """How many of the last values of every feature count as one with it: for an agent that remembers."""
     weight_type: WeightType | None
     """Whether weights are the "frequency" of equal rows (default) or "sampling" weights."""
+    trials: str | None
+    """The column that says of how many trials the action counts the successes, or is the share of them."""
     exchangeable: bool | None
     """Whether the order of the rows means nothing, as in a table of people; by default rows are in the order of time,
     unless the table was sorted by its action or by a category and is in random order otherwise."""
@@ -168,6 +174,8 @@ class Request:
 
     def in_memory(self) -> Sample:
         """The rows with no derived columns; too large a log is refused."""
+        if self.columns.get("trials") is not None:
+            return self._with_trials().in_memory()
         data, said, reference = self.data, self.columns, self.columns.get("reference")
         if (formula := said.get("formula")) is not None:
             if self.choices is not None:
@@ -246,6 +254,20 @@ class Request:
             origin = Origin(excluded_columns=tuple(excluded), notes=tuple(notes))
             return Sample.from_arrays(values, self.actions, columns, blocks=blocks, origin=origin, **as_said)
         return Sample.from_arrays(data, self.actions, features, **as_said)
+
+    def _with_trials(self) -> "Request":
+        """The same with two rows a state: as many successes and failures as were counted."""
+        said, trials = self.columns, self.columns.get("trials")
+        for word in ("weights", "formula", "episodes", "subjects", "lags", "lags_of_inputs"):
+            if said.get(word) is not None:
+                raise InputError(f"trials are counted by state, found {word} too: leave one of them out.")
+        if not (isinstance(self.data, str | Path) or hasattr(self.data, "columns")) or self.choices is not None:
+            raise InputError("trials are a column of a table or a file, found other data: put all in one table.")
+        if not isinstance(self.actions, str) or not isinstance(trials, str):
+            raise InputError("trials need one column of successes as the action, and the name of their own column.")
+        frame = table_of(self.data)[0] if isinstance(self.data, str | Path) else DataTable.of(self.data).frame
+        named = self.with_columns(trials=None, weights=TRIALS)
+        return replace(named, data=split_trials(frame, self.actions, trials, TRIALS))
 
     def _with_derived_columns(self, data: Sample) -> Sample:
         """With the agent's last actions as features, with what its weights mean, and with what is known."""

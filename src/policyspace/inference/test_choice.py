@@ -18,7 +18,14 @@ from policyspace.inference.e_values import EProcess, MixtureTest, UniversalTest
 from policyspace.inference.lean.lean_test import LeanTest
 from policyspace.inference.lean.rows import fewest_rows
 from policyspace.inference.mixed import FEWEST_SUBJECTS, RandomEffects
-from policyspace.inference.parametric import Bootstrap, RobustWald, WilksTest, few_rows
+from policyspace.inference.parametric import (
+    FEWEST_STATES,
+    Bootstrap,
+    RobustWald,
+    WilksTest,
+    few_rows,
+    num_counted_states,
+)
 from policyspace.inference.randomised import RandomisedTest
 
 TESTS: dict[str, Callable[[Any, Sample, TestOptions], SupportTest]] = {
@@ -103,6 +110,11 @@ def choose(
     separated = likelihood.identifiable and likelihood.full.separated
     if (clustered or weighted) and likelihood.identifiable and not separated:
         return TestChoice("robust", Note(Reason.SAMPLING_WEIGHTS if weighted else Reason.CLUSTERED))
+    if not separated and (states := num_counted_states(data)) >= FEWEST_STATES and likelihood.design is not None:
+        return TestChoice("robust", Note(Reason.COUNTED_STATES, {"states": states}))
+    of_rows = data.weights is None and data.in_memory and not clustered and not separated
+    if of_rows and space.counts_events and checked is not None and checked().broken(["noise"]):
+        return TestChoice("robust", Note(Reason.DISPERSED_COUNTS))
     if not data.in_memory and likelihood.full.separated and about_features:
         return TestChoice("lean", Note(Reason.SEPARATION_OUT_OF_CORE))
     reason, doubt = Note(Reason.SPACE_STATED), None
