@@ -12,7 +12,7 @@ import pytest
 
 import policyspace
 from policyspace import GymnasiumWorld, InputError, Sample, Study
-from policyspace.study.records import Round
+from policyspace.study import Round
 
 PARAMETERS = {"length": (0.3, 1.0), "gravity": (5, 15)}
 MODULE = """
