@@ -246,9 +246,10 @@ def identify_by_likelihood(
     if options.test != "auto" or not check or not _order_matters(answer, likelihood.space, sample):
         return answer
     other = identify_in(first.space, without_order(sample), options)
+    then = other.sentence[:1].lower() + other.sentence[1:]
     words = (
         "rows depend on their neighbours; if their order means nothing, as in a table of people, say so (exchangeable=True, "
-        f"--rows-are exchangeable): then {_lower(other.sentence)}"
+        f"--rows-are exchangeable): then {then}"
     )
     return replace(answer, warnings=(*answer.warnings, words))
 
@@ -273,10 +274,6 @@ def _order_matters(answer: Identification, space: PolicySpace, sample: Sample) -
         return False
     dependent = any(one.name == "independent rows" and one.status == "violated" for one in answer.assumptions)
     return dependent or answer.clusters.kind == "blocks"
-
-
-def _lower(words: str) -> str:
-    return words[:1].lower() + words[1:]
 
 
 @explain_arguments
