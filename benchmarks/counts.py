@@ -1,7 +1,7 @@
 """How often features that nobody uses are rejected in counts: `python -m benchmarks.counts --runs 100 --seed 1`.
 
-Decisions are counted in 20 to 60 states, each with a chance of its own (beta-binomial) or with one chance for all; events are
-counted in 40 to 300 rows, with a spread beyond Poisson's. The likelihood ratio and the test by state, or by row, at .05.
+Decisions are counted in 20 to 60 states, each with a chance of its own (beta-binomial) or with one chance for all; events
+are counted in 40 to 300 rows, with a spread beyond Poisson's. The likelihood ratio and the test by state, or by row, at .05.
 """
 
 import argparse

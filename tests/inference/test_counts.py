@@ -43,7 +43,7 @@ def test_overdispersed_counts_of_few_states_have_no_guarantee():
     features, successes, trials = counted(5, states=12)
     answer = identify(rows_of(features, successes, trials), policy="boltzmann")
     assert answer.test.name != "robust" and answer.guarantee is None and "decisions in one state spread" in str(answer)
-    found = next(one for one in answer.assumptions if one.name == "dispersion")
+    found = next(one for one in answer.assumptions if one.name == "frequency weights")
     expected = trials / (1 + np.exp(-np.column_stack([np.ones(12), features]) @ np.array(answer.fit.parameters["yes"])))
     pearson = np.sum((successes - expected) ** 2 / (expected * (1 - expected / trials)))
     assert found.p_value == pytest.approx(chi2.sf(pearson, 12 - 4), rel=1e-6)

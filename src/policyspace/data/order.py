@@ -88,7 +88,8 @@ def order_p(columns: Sequence[np.ndarray], blocks: np.ndarray) -> float:
     rows = slice(None, MOST_PAIRS)
     blocks = blocks[rows]
     _, first, counts = np.unique(blocks, return_index=True, return_counts=True)
-    ranks = np.stack([_mean_ranks(values[rows]) for values in columns], axis=1)
+    found = [np.unique(values[rows], return_inverse=True, return_counts=True)[1:] for values in columns]
+    ranks = np.stack([(np.cumsum(sizes) - (sizes - 1) / 2)[place] for place, sizes in found], axis=1)
     sums = np.add.reduceat(ranks, first, axis=0)
     ranks = ranks - np.repeat(sums / counts[:, None], counts, axis=0)
     ranks = ranks[:, (ranks != 0).any(axis=0)]
@@ -103,12 +104,6 @@ def order_p(columns: Sequence[np.ndarray], blocks: np.ndarray) -> float:
 
     drawn = np.stack([alike(np.lexsort((rng.random(len(blocks)), blocks))) for _ in range(DRAWS)])
     size = np.maximum(drawn.std(axis=0), np.finfo(float).tiny)
-    found = np.abs((alike(np.arange(len(blocks))) - drawn.mean(axis=0)) / size).max()
+    seen = np.abs((alike(np.arange(len(blocks))) - drawn.mean(axis=0)) / size).max()
     others = np.abs((drawn - drawn.mean(axis=0)) / size).max(axis=1)
-    return float((1 + (others >= found).sum()) / (DRAWS + 1))
-
-
-def _mean_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks, of which equal values have their mean."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
+    return float((1 + (others >= seen).sum()) / (DRAWS + 1))

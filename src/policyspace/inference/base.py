@@ -267,7 +267,6 @@ class SupportTest(ABC):
     law: NullDistribution = EvidenceLaw()
     assumes: tuple[str, ...] = (
         "form", "noise", "independent rows", "no feedback", "one row per subject", "frequency weights",
-        "dispersion",
     )  # fmt: skip
     """The assumptions on which its guarantee rests, by name."""
     simultaneous = False  # whether all true H_I keep the level together, so that no correction is due

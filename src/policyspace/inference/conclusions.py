@@ -143,7 +143,7 @@ def _of_rows(data: Sample, decider: SupportTest, likelihood: Likelihood) -> list
     if (dispersion := state_dispersion(likelihood, data)) is not None:
         ratio, p = dispersion
         words = f"decisions in one state spread {ratio:.2f} times as much as independent ones (p = {p:.2g})"
-        found.append(AssumptionCheck.of("dispersion", p > DISPERSION_LEVEL, words, p))
+        found.append(AssumptionCheck.of("frequency weights", p > DISPERSION_LEVEL, words, p))
     if data.subjects is not None and len(np.unique(data.subjects)) < data.num_rows:
         words = (
             f"rows of one subject belong together, and the test '{decider.name}' takes rows as independent; use the test "

@@ -331,7 +331,7 @@ class RobustWald(SupportTest):
     name, in_words = "robust", "cluster-robust Wald test"
     statistic_name = "W"
     monotone = False  # larger hypotheses have more degrees of freedom
-    assumes = ("form", "no feedback", "independent clusters")
+    assumes: tuple[str, ...] = ("form", "no feedback", "independent clusters")
     sampled = True
 
     def __init__(self, likelihood: Likelihood, data: Sample) -> None:
