@@ -156,7 +156,7 @@ def test_the_putter_of_a_golfer_is_found_from_its_demonstrations(agent, deviatio
     from benchmarks.recommendations import AGENT_A2, one
 
     controls = Minigolf().feature_names if agent == "A1" else tuple(AGENT_A2)
-    _, _, own, _, best, error = one(controls, deviation)
+    _, _, own, _, best, error = one(controls, deviation, compared=6)
     assert own > best - error
 
 
