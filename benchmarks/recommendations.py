@@ -9,6 +9,7 @@ putters over the whole range, with which other agents with the true features hav
 """
 
 import sys
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,12 +20,19 @@ from policyspace.worlds.minigolf import AGENT_A2, Minigolf
 GRID = (1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 11.5, 15.0)
 
 
+@lru_cache
+def shared_space(world):
+    """One object for all agents of a world, which share the compiled code then."""
+    return world.policy_space()
+
+
 def returns(world, controls, putter, learnings, episodes, seed):
     """The mean return of each of several agents that learned with a putter [learnings], and its error by chance of play."""
     found, spread = [], []
+    space = shared_space(world)
     for number in range(learnings):
         omega = {"putter_length": putter}
-        agent = policyspace.learn(world, None, controls, omega, key=10_000 + 100 * seed + number)
+        agent = policyspace.learn(world, space, controls, omega, key=10_000 + 100 * seed + number)
         seen = agent.act(world, world.check_configuration(omega), jax.random.key(7), episodes)
         found.append(seen.returns(world.discount).mean())
         spread.append(seen.returns(world.discount).std() / np.sqrt(episodes))
@@ -34,7 +42,7 @@ def returns(world, controls, putter, learnings, episodes, seed):
 def one(controls, deviation, learnings=4, episodes=2000, seed=0, compared=100):
     """The recommendation from demonstrations, beside the best of the grid; agents learn `compared` times with each."""
     world = Minigolf(policy_deviation=deviation)
-    watched = policyspace.learn(world, None, controls, {"putter_length": 5.0}, key=seed)
+    watched = policyspace.learn(world, shared_space(world), controls, {"putter_length": 5.0}, key=seed)
     seen = watched.act(world, world.default_configuration(), jax.random.key(seed + 1), 300)
     log = seen.pairs(world.feature_names, world.action_names)
     answer = policyspace.identify(log, rule="combinatorial", policy=world.policy_space(), test="wilks")

@@ -32,6 +32,13 @@ From = Annotated[
 ]
 
 
+def opened_study(path: str) -> Any:
+    """The study in a file."""
+    from policyspace.study.study import Study
+
+    return Study.open(path)
+
+
 def space_from(text: str | None) -> Any:
     """An identified space from what was typed: a file of an answer or of a study, or names."""
     from policyspace.identified import IdentifiedSpace
@@ -42,9 +49,7 @@ def space_from(text: str | None) -> Any:
     if suffix == ".json":
         return IdentifiedSpace.of(text)
     if suffix in (".sqlite", ".db"):
-        from policyspace.study.study import Study
-
-        return IdentifiedSpace.of(Study.open(text))
+        return IdentifiedSpace.of(opened_study(text))
     names = split([text])
     if not names:
         raise InputError("--from must be a saved answer, a study or names, found nothing: leave it out.")
