@@ -347,6 +347,8 @@ def test_the_identified_space_and_the_ridge_come_nearer_to_the_agent():
         ({"answer": []}, "no feature to be used, so there is nothing to clone"),
         ({"answer": 3}, "an identified space is an answer"),
         ({"penalty": 0}, "the penalty must be a number above 0"),
+        ({"penalty": 10**400}, "the penalty must be a number above 0"),
+        ({"penalty": True}, "the penalty must be a number above 0"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
         ({"policy": "any"}, "a clone needs a policy with weights"),
         ({"seed": -1}, "the seed must be"),
@@ -355,6 +357,17 @@ def test_the_identified_space_and_the_ridge_come_nearer_to_the_agent():
 def test_what_cannot_be_cloned(words, sentence):
     with pytest.raises(InputError, match=sentence):
         policyspace.clone(labels(), **words)
+
+
+@pytest.mark.parametrize("sample, words", [(labels(), {}), (amounts(), {}), (counts(), {"policy": "poisson"})])
+def test_a_huge_penalty_leaves_the_constants_alone(sample, words):
+    made = policyspace.clone(sample, answer="all", penalty=10**30, compare=False, **words)
+    states = np.random.default_rng(0).normal(size=(5, len(sample.names)))
+    if words or made.space.action_type.num_labels is None:
+        np.testing.assert_allclose(made.mean_action(states), np.tile(sample.actions.mean(axis=0), (5, 1)), rtol=1e-6)
+    else:
+        shares = np.bincount(sample.actions) / sample.num_rows
+        np.testing.assert_allclose(made.probabilities(states), np.tile(shares, (5, 1)), rtol=1e-5)
 
 
 def test_an_agent_that_uses_nothing_is_not_cloned():

@@ -188,6 +188,14 @@ def test_several_configurations_tell_what_one_does_not():
     np.testing.assert_allclose(found, [0.5, 0.3, 0.2], atol=0.06)
 
 
+def test_one_configuration_is_not_several():
+    states, actions, parts = tracking(300)
+    recorded = {"slope": np.ones(300)}
+    sample = policyspace.Sample.from_arrays(states, actions, episodes=np.arange(300), recorded=recorded)
+    with pytest.raises(InputError, match="'slope' has one value, so that all episodes are of one configuration"):
+        policyspace.reward(sample, reward_features=parts, by="slope", answer=["x0"])
+
+
 # -- Data.
 
 

@@ -52,6 +52,9 @@ PENALTIES_OF_NETWORKS = (0.3, 3.0, 30.0)
 UNPENALISED = 1e-6
 """As good as no penalty, and yet finite on separated data."""
 
+LARGEST = 1e100
+"""Far beyond what leaves nothing of a weight."""
+
 LASSO_STEPS = 40
 """Of the lasso, each a ridge fit whose penalties are those of the step before divided by the weights that it left."""
 
@@ -592,8 +595,13 @@ def clone_of(
 ) -> Clone:
     """The same from a request."""
     check_seed(seed)
-    if penalty is not None and not (isinstance(penalty, int | float) and 0 < penalty < np.inf):
-        raise InputError(f"the penalty must be a number above 0, found {penalty!r}: correct it, or leave it out.")
+    if penalty is not None:
+        if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 < penalty <= LARGEST:
+            raise InputError(
+                f"the penalty must be a number above 0 and at most {LARGEST:g}, found {penalty!r:.40}: correct it, or "
+                "leave it out."
+            )
+        penalty = float(penalty)  # a whole number may be too large for NumPy
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise InputError(f"folds must be a whole number of at least 2, found {folds!r}: correct it.")
     space, sample = bind(request, stated=True)  # a clone is one of the space

@@ -532,6 +532,10 @@ def _configurations(sample: Sample, rewards: Mapping[str, np.ndarray], by: str |
     if by not in known:
         raise InputError(f"no column '{by}' says which configuration a row is from: {nearest(by, known)}")
     values = np.unique(known[by])
+    if len(values) < 2:
+        raise InputError(
+            f"'{by}' has one value, so that all episodes are of one configuration: leave it out (by=, --by)."
+        )
     if len(values) > max(1, (sample.num_episodes or 1) // FEWEST_EPISODES):
         raise InputError(
             f"each configuration needs {FEWEST_EPISODES} episodes, found {len(values)} values of '{by}' in "
