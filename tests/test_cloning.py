@@ -160,6 +160,41 @@ def test_a_network_is_penalised_too():
     np.testing.assert_array_equal(made.mean_action(grid), made.mean_action(grid * [1, -7]))  # x1 makes no difference
 
 
+def short_log(seed, n=120):
+    """Of one strong feature and five weak ones, which so few rows do not show, and four that are not used."""
+    rng = np.random.default_rng(seed)
+    states = rng.normal(size=(n, 10))
+    weights = np.array([2.0, *[0.45] * 5, 0, 0, 0, 0])
+    actions = (rng.random(n) < 1 / (1 + np.exp(-states @ weights))).astype(int)
+    fresh = rng.normal(size=(4000, 10))
+    return states, actions, fresh, 1 / (1 + np.exp(-fresh @ weights))
+
+
+def test_features_without_evidence_are_kept_where_held_out_episodes_need_them():
+    """Divergence from the true policy: never much worse than leaving them out, and better where much is missing."""
+    losses = {"auto": [], "drop": [], "shrink": []}
+    for seed in range(6):
+        states, actions, fresh, truth = short_log(seed)
+        for undecided, found in losses.items():
+            made = policyspace.clone(states, actions, undecided=undecided, compare=False)
+            q = np.clip(made.probabilities(fresh)[:, 1], 1e-12, 1 - 1e-12)
+            found.append(np.mean(truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q))))
+            assert (undecided != "drop" or not made.kept) and (undecided != "shrink" or made.kept)
+            assert set(made.kept) <= set(made.support)
+    assert np.mean(losses["shrink"]) < 0.9 * np.mean(losses["drop"]), losses
+    assert np.mean(losses["auto"]) <= np.mean(losses["drop"]) + 1e-9, losses
+
+
+def test_what_is_kept_is_said_saved_and_never_against_names(tmp_path):
+    states, actions, *_ = short_log(0)
+    made = policyspace.clone(states, actions, undecided="shrink")
+    assert "under a larger penalty" in made.sentence and made.losses[0].name == "identified space, others shrunk"
+    assert policyspace.load_clone(made.save(tmp_path / "c.npz")).kept == made.kept
+    assert not policyspace.clone(states, actions, answer=["x0"], undecided="shrink", compare=False).kept
+    with pytest.raises(InputError, match="undecided must be"):
+        policyspace.clone(states, actions, undecided="maybe")
+
+
 # -- Acting.
 
 

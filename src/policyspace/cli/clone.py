@@ -64,6 +64,11 @@ class CloningOptions:
     everything: bool = option(
         False, "Clone with all features instead of the identified ones.", None, "--all-features", show_default=False
     )
+    undecided: str = option(
+        "auto",
+        "Features without evidence: drop them, shrink them (under a larger penalty), or as held-out episodes say.",
+        "auto|shrink|drop",
+    )
     penalty: float | None = option(
         None, "Of squared weights of standardised features; by default chosen by held-out episodes.", "X"
     )
@@ -102,7 +107,8 @@ def clone(source: SampleOptions, how: CloningOptions, wanted: ClonedFiles) -> No
     check_targets([wanted.plot], wanted.json, (*source.inputs, said), wanted.out, wanted.report)
     with waiting("cloning"):
         answer = "all" if how.everything else space_from(said)
-        made = clone_of(source.request(), answer, how.penalty, how.folds, how.compare, how.seed)
+        undecided: Any = how.undecided  # any text, which is checked there
+        made = clone_of(source.request(), answer, how.penalty, how.folds, how.compare, how.seed, undecided)
     if wanted.out is not None:
         made.save(wanted.out)
     if wanted.onnx is not None:
