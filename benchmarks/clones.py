@@ -81,17 +81,18 @@ def by_scikit_learn(log, number):
 def by_imitation(log, number):
     """Behavioural cloning with the library's network and settings."""
     from imitation.algorithms.bc import BC
-    from imitation.data.types import TransitionsMinimal
+    from imitation.data.types import Transitions
 
-    env = WithLastAction(number)
-    rows = TransitionsMinimal(
-        obs=log.features.astype(np.float32), acts=log.actions, infos=np.array([{}] * log.num_rows)
+    env, seen = WithLastAction(number), log.features.astype(np.float32)
+    ends = np.append(np.diff(log.episodes) != 0, True)
+    rows = Transitions(
+        obs=seen, acts=log.actions, infos=np.array([{}] * log.num_rows), next_obs=np.roll(seen, -1, axis=0), dones=ends
     )
     made = BC(
         observation_space=gymnasium.spaces.Box(-np.inf, np.inf, (len(NAMES),), np.float32), action_space=env.action_space,
         rng=np.random.default_rng(number), demonstrations=rows, batch_size=32,
     )  # fmt: skip
-    made.train(n_epochs=20, progress_bar=False)
+    made.train(n_epochs=20, progress_bar=False, log_interval=10**9)
     return lambda seen: int(made.policy.predict(np.asarray(seen, np.float32), deterministic=False)[0])
 
 
