@@ -367,7 +367,7 @@ class Study(Rounds):
         name = str(self.settings["design"]) if design is None else design
         chosen = design_for(name, self.world, learn, tolerance) if design is not None or learn or tolerance else None
         if chosen is not None and not (chosen.joint and status.schedule.joint):
-            raise InputError("a design of one round is for all undecided units at once, found one for single units.")
+            raise InputError("a design of one round is for all undecided groups at once, found one for single groups.")
         if status.finished is not None:
             return None
         if status.request is not None:
