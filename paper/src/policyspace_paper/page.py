@@ -42,6 +42,7 @@ class SavedPanel(TypedDict):
     criteria: str
     procedure: Procedure
     stated: NotRequired[bool]
+    in_how_many: NotRequired[str]
 
 
 class SavedColumn(TypedDict):
@@ -129,7 +130,13 @@ class ClaimRow:
 
     def badge(self, procedure: Procedure) -> str:
         """The verdict of a column as the page shows it; nothing where a question of ours was not asked."""
-        return "" if self.our_own and procedure not in self.panels else _badge(self.verdict(procedure))
+        if self.our_own and procedure not in self.panels:
+            return ""
+        return _badge(self.verdict(procedure), self.in_how_many(procedure))
+
+    def in_how_many(self, procedure: Procedure) -> str:
+        """In how many readings of the paper a column's claim holds, where there are several."""
+        return self.panels[procedure].get("in_how_many", "") if procedure in self.panels else ""
 
 
 def claims_of(experiment: SavedExperiment) -> list[ClaimRow]:
@@ -310,8 +317,8 @@ def _name(panel: SavedPanel) -> str:
     return panel["name"]
 
 
-def _badge(verdict: str) -> str:
-    return page.badge(*VERDICTS[verdict][:2], verdict)
+def _badge(verdict: str, more: str = "") -> str:
+    return page.badge(*VERDICTS[verdict][:2], f"{verdict}: {more}" if more else verdict)
 
 
 def duration(seconds: float) -> str:
@@ -440,6 +447,7 @@ class Results:
                     "criteria": panel.claim.criteria,
                     "procedure": panel.procedure,
                     "stated": panel.claim.stated,
+                    "in_how_many": panel.in_how_many,
                 }
                 for panel in panels
             ],

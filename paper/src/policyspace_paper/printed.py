@@ -117,7 +117,6 @@ def _grid(where: str, **own: Stated) -> PaperSettings:
     return PaperSettings(
         runs=Stated(25, "captions of Figures 1 and 5"),
         significance=Stated(0.01, where),
-        learning_rate=Stated(0.1),
         learning_start=Stated((0.0, 0.0)),
         num_attempts=Stated(3, where),
         configuration_rate=Stated(0.01),
@@ -129,6 +128,7 @@ LITERAL = {
     "gridworld": _grid(
         "Appendix C.1",
         num_episodes=Stated((10, 30, 100, 300, 1000)),
+        learning_rate=Stated(0.1),
         learning_steps=Stated(200, "Appendix C.1"),
         learning_episodes=Stated(250, "Appendix C.1"),
         likelihood=Stated("Adam, all steps, the last point", "Appendix C.1 (Adam); a guess (which point)"),
@@ -141,6 +141,7 @@ LITERAL = {
     "continuous-gridworld": _grid(
         "Appendix C.2",
         num_episodes=Stated((10, 30, 100, 300)),
+        learning_rate=Stated(0.01),
         learning_steps=Stated(100, "Appendix C.2"),
         learning_episodes=Stated(100, "Appendix C.2"),
         likelihood=Stated("closed form", "Appendix C.2"),
