@@ -39,7 +39,7 @@ def test_an_agent_failed_if_too_few_episodes_reach_their_end(tmp_path):
 
 
 def test_cells_are_agents_of_every_world_by_both_procedures():
-    settings = [c.setting for c in find_experiment("agents").cells(RunSize(quick=True))]
+    settings = [c.setting for c in find_experiment("agents").cells(RunSize(runs=1))]
     assert {(s["world"], s["procedure"]) for s in settings} == {(w, p) for w in WORLDS for p in ("literal", "ours")}
 
 

@@ -134,7 +134,7 @@ def test_the_same_drivers_at_every_number_of_episodes_and_by_every_procedure():
     assert all(c.setting["procedure"] == "literal" for c in literal)
     assert {(c.setting["rate"], c.setting["num_steps"]) for c in literal} == {(0.1, 200)}
     assert {c.key for c in literal} < {c.key for c in whole}
-    assert len(CELLS(RunSize(quick=True))) == 6
+    assert len(CELLS(RunSize(quick=True))) == 2
 
 
 def linear(seed, size, weights=(0.5, 0.3, 0.0, 0.15)):

@@ -71,7 +71,7 @@ CarRecord = Record[CarSetting, CarResult]
 
 def settings(size: RunSize) -> Iterable[CarSetting]:
     """The same drivers by both procedures; the cells of one driver follow each other, so that it learns once."""
-    for seed in range(size.num_runs(CAR.runs.value, 3)):
+    for seed in range(size.num_runs(CAR.runs.value, 1)):
         for procedure in procedures(size):
             for num_episodes in (10,) if size.quick else EPISODES:
                 setting: CarSetting = {

@@ -366,7 +366,7 @@ def rule_1_settings(size: RunSize) -> Iterable[ConfiguringSetting]:
                 setting = {
                     "procedure": procedure,
                     "num_episodes": n,
-                    "num_attempts": NUM_ATTEMPTS,
+                    "num_attempts": 1 if size.quick else NUM_ATTEMPTS,
                     "significance": STATED.significance.value,
                     "seed": seed,
                     **(literal if procedure == "literal" else ours),

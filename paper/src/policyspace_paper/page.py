@@ -56,6 +56,7 @@ class SavedColumn(TypedDict):
     seconds_of_computing: float
     seconds_on_the_clock: float | None
     panels: list[SavedPanel]
+    older: NotRequired[str]  # what to know of records that are not of the present settings
 
 
 class SavedExperiment(TypedDict):
