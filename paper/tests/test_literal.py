@@ -40,7 +40,11 @@ def test_both_columns_are_made_unless_only_the_literal_one_is_wanted():
 def test_the_page_shows_every_constant_of_the_literal_column():
     record = Record("car", {"procedure": "literal"}, "0", 1.0, {})
     (panel,) = settings_panels("car", "car", [record])
-    assert ("likelihood rate", "0.1", "Appendix C.4") in panel.rows and ("num episodes", "10, 30, 100", OURS) in panel.rows
+    assert ("likelihood rate", "0.1", "Appendix C.4") in panel.rows and (
+        "num episodes",
+        "10, 30, 100",
+        OURS,
+    ) in panel.rows
     assert any(row[0] == "learning rate" and "authors' code has 0.01" in row[2] for row in panel.rows)
     assert sum(row[0].startswith("departs: ") for row in panel.rows) == 2
     assert all(row[2].startswith((AUTHORS, OURS, "Appendix", "Section", "caption")) for row in panel.rows)

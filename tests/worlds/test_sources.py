@@ -10,7 +10,9 @@ from policyspace.worlds import IDS, make_world
 
 PAGE = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
 TABLE = PAGE.partition("<!-- table of constants -->")[2].partition("<!-- end")[0]
-ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in TABLE.splitlines() if line.startswith("| `")]
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split(" | ")] for line in TABLE.splitlines() if line.startswith("| `")
+]
 
 
 @pytest.mark.parametrize("name", IDS.values())

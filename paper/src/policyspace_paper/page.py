@@ -236,8 +236,9 @@ def _how_to_read() -> Iterator[str]:
     for verdict, words in VERDICTS.items():
         yield f"<div><dt>{_badge(verdict)}</dt><dd>{words.meaning}</dd></div>"
     yield "</dl><p><em>Literal</em> is what the paper's own settings give: its optimisers, its learning, its levels, its"
-    yield "number of runs; what it does not state is of its authors' code or ours, and says so. <em>Ours</em> is what the defaults of"
-    yield "policyspace give. Every verdict is a function of the numbers by the criteria that stand below it. Intervals are"
+    yield "number of runs; what it does not state is of its authors' code or ours, and says so. <em>Ours</em> is what the"
+    yield "defaults of policyspace give."
+    yield "Every verdict is a function of the numbers by the criteria that stand below it. Intervals are"
     yield "95 % unless a table says otherwise. A <em>cell</em> is one run of one setting with its own seed."
     yield "<em>Computing</em> is the time of all cells one after the other on one core; <em>on the clock</em> is what passed"
     yield "while they ran, several at once. What the authors' code would need is an estimate: single runs of it were timed"

@@ -444,9 +444,11 @@ def settings_panels(
         Panel(
             f"{experiment}-settings",
             "The literal settings, and where the paper states them",
-            Claim("Which of these settings are the paper's, which its authors' code's where it is silent, and which ours?"),
-            f"{len(rows) - authors - ours} of {len(rows)} are stated in the paper, {authors} are of its authors' code, {ours} "
-            "are ours.",
+            Claim(
+                "Which of these settings are the paper's, which its authors' code's where it is silent, and which ours?"
+            ),
+            f"{len(rows) - authors - ours} of {len(rows)} are stated in the paper, {authors} are of its authors' code, "
+            f"{ours} are ours.",
             None,
             ("setting", "value", "source"),
             rows,
