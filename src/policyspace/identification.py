@@ -7,6 +7,8 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast, final
 
+import numpy as np
+
 from policyspace.answer import Identification
 from policyspace.data.columns import DataTable as DataTable
 from policyspace.data.files import table_of
@@ -30,7 +32,6 @@ from policyspace.runtime import single_threaded_blas
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import polars
 
 
@@ -48,7 +49,7 @@ class SourceOptions(ColumnOptions, total=False):
     """Of a Gaussian policy: a number, numbers, a matrix, or "estimate" (default)."""
     groups: NetworkGroups | None
     """What is tested as one: "feature" (default), "parameter", or {name: [features]}."""
-    always: "Sequence[str]"
+    assume: "Sequence[str]"
     """Groups that are known to be used, and are not tested."""
     fixed: Any
     """The values of parameters where a group is not used; by default 0."""
@@ -97,8 +98,9 @@ def identify(
         The accepted probability of any false "used".
     correction : {"holm", "bonferroni", "bh", "paper"}
         For the number of tests. "bh" bounds the expected share of false ones instead; "paper" splits as the paper does.
-    clusters : {"auto", "rows", "episodes"}
-        What the test `lean` takes as independent of each other; by default what the data show.
+    clusters : {"auto", "rows", "blocks", "episodes"}
+        What the test `lean` takes as independent of each other; by default what the data show. "blocks" are runs of rows
+        as long as the data show, never single rows.
     seed : int
         Of whatever is drawn.
     paper_rule, firth : bool
@@ -143,10 +145,11 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
         known = {*sample.names, *sample.blocks}
         together = {group: features for group, features in draws.groups.items() if known.issuperset(features)}
         spec = replace(spec, groups=together)
-    if sample.weights is not None and sample.origin.weight_type is None and (sample.weights == 1).all():
-        sample = replace(sample, weights=None)  # every row stands for itself
+    sample = with_rows_that_weigh(sample)
+    if not isinstance(spec.policy, PolicySpace | PolicySpec) and not spec.says_of_columns(sample):
+        sample = with_features_that_vary(sample)
 
-    def noise_of(network: Network) -> "np.ndarray":
+    def noise_of(network: Network) -> np.ndarray:
         from policyspace.families.network_likelihood import residual_covariance  # only networks need it
 
         names, actions = network.feature_names, network.action_names
@@ -156,8 +159,37 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
     if sample.origin.formula is not None:
         space = space.with_interactions(sample.origin.formula.interactions)
     if not space.tested:
-        raise InputError("every group is declared always controlled: nothing is left to test, so declare fewer.")
+        raise InputError("every group is assumed: nothing is left to test, so assume fewer.")
     return (space if stated or spec.stated or recorded_policy(sample) else space.as_guess()), sample
+
+
+def with_rows_that_weigh(sample: Sample) -> Sample:
+    """The rows whose weight is not 0; without weights, if all rows weigh the same as themselves."""
+    if sample.weights is None:
+        return sample
+    if sample.in_memory and not sample.weights.all():
+        sample = sample.take(np.flatnonzero(sample.weights))
+    counted = sample.origin.weight_type is None and bool((sample.weights == 1).all())
+    return replace(sample, weights=None) if counted else sample
+
+
+def with_features_that_vary(sample: Sample) -> Sample:
+    """Without features of one value, which no test looks at: the intercept stands for them already."""
+    if not sample.in_memory:
+        return sample
+    features, levels = sample.features, {name for block in sample.blocks.values() for name in block}
+    still = (features == features[0]).all(axis=0) & ~np.isin(sample.names, list(levels))
+    if not still.any():
+        return sample
+    if still.all():
+        raise InputError(
+            "every feature has one value in all rows, so that nothing can be said of any: record rows in which they vary."
+        )
+    kept = tuple(name for name, one in zip(sample.names, still, strict=True) if not one)
+    gone = tuple(name for name in sample.names if name not in kept)
+    return replace(
+        sample, features=features[:, ~still], names=kept, origin=replace(sample.origin, constant_features=gone)
+    )
 
 
 def identify_in(
@@ -212,7 +244,7 @@ def simplified(
     firth: bool = False,
     test: TestName = "auto",
     seed: int = 0,
-    dependence: ClusterKind = "auto",
+    clusters: ClusterKind = "auto",
     checked: bool = True,
 ) -> Identification:
     """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni.
@@ -231,8 +263,8 @@ def simplified(
         Another word for `test="firth"`.
     test, seed
         As in `identify`.
-    dependence : {"auto", "rows", "episodes"}
-        What the test `lean` takes as independent of each other, the `clusters` of `identify`.
+    clusters : {"auto", "rows", "blocks", "episodes"}
+        What the test `lean` takes as independent of each other.
     checked : bool
         Whether the data are asked if they contradict the space; else the agent is taken to be one of it.
 
@@ -256,7 +288,7 @@ def simplified(
     >>> policyspace.simplified(policyspace.GaussianLinear(sample.names), sample).selected
     ('speed',)
     """
-    options = TestOptions.of(test, "simplified", significance, correction, dependence, seed, firth=firth)
+    options = TestOptions.of(test, "simplified", significance, correction, clusters, seed, firth=firth)
     return identify_in(space, demonstrations, options, checked)
 
 
@@ -269,7 +301,7 @@ def combinatorial(
     firth: bool = False,
     test: TestName = "auto",
     seed: int = 0,
-    dependence: ClusterKind = "auto",
+    clusters: ClusterKind = "auto",
     checked: bool = True,
 ) -> Identification:
     """Rule 1: all minimal supports, by closed testing or as the paper does.
@@ -288,8 +320,8 @@ def combinatorial(
         Another word for `test="firth"`.
     test, seed
         As in `identify`.
-    dependence : {"auto", "rows", "episodes"}
-        What the test `lean` takes as independent of each other, the `clusters` of `identify`.
+    clusters : {"auto", "rows", "blocks", "episodes"}
+        What the test `lean` takes as independent of each other.
     checked : bool
         Whether the data are asked if they contradict the space; else the agent is taken to be one of it.
 
@@ -313,7 +345,7 @@ def combinatorial(
     >>> policyspace.combinatorial(policyspace.GaussianLinear(sample.names), sample).supports
     (('speed',),)
     """
-    options = TestOptions.of(test, "combinatorial", significance, "holm", dependence, seed, paper_rule, firth)
+    options = TestOptions.of(test, "combinatorial", significance, "holm", clusters, seed, paper_rule, firth)
     return identify_in(space, demonstrations, options, checked)
 
 
