@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -600,3 +600,154 @@ class PrintedAlgorithm:
             tuple(name for name in names if name not in selected),
             [list(selected)],
         )
+
+
+# -- Algorithms 1 to 4 for whoever wants to call them.
+
+
+def algorithm_1(
+    dataset: Sample, space: PolicySpace, significance: float, fitted: Statistics | None = None
+) -> list[list[str]]:
+    """Algorithm 1, Identification Rule 1 (combinatorial), as printed.
+
+    Parameters
+    ----------
+    dataset : Sample
+        𝒟, the pairs of states and actions.
+    space : PolicySpace
+        Θ and its tested units, of which there are d.
+    significance : float
+        δ; the critical values are c(l) = χ²_{m, 1−δ/2^d}, m the scalars that are zeroed.
+    fitted : callable, optional
+        How ℒ̂_I and ℒ̂ are maximised; by default exactly.
+
+    Returns
+    -------
+    list of list of str
+        ℐ̂_c: every I with λ_I ≤ c and λ_{I∖i} > c for all i ∈ I.
+
+    Examples
+    --------
+    >>> from policyspace import GaussianLinear
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 2))
+    >>> data = Sample(x, x[:, :1] + rng.normal(size=(200, 1)), ("near", "far"), ("push",))
+    >>> algorithm_1(data, GaussianLinear(("near", "far"), ("push",), 1.0), 0.05)
+    [['near']]
+    """
+    statistics, _ = (fitted or in_closed_form(space))(dataset, all_of(space)[:-1])
+    return rule_1(space, np.append(statistics, 0.0), significance)
+
+
+def algorithm_2(
+    dataset: Sample, space: PolicySpace, significance: float, fitted: Statistics | None = None
+) -> list[str]:
+    """Algorithm 2, Identification Rule 2 (simplified), as printed: Î_c = {i : λ_i > c(1)}.
+
+    Parameters
+    ----------
+    dataset : Sample
+        𝒟, the pairs of states and actions.
+    space : PolicySpace
+        Θ and its tested units, of which there are d.
+    significance : float
+        δ; the critical value is c(1) = χ²_{m, 1−δ/d}, m the scalars of a unit.
+    fitted : callable, optional
+        How ℒ̂_i and ℒ̂ are maximised; by default exactly.
+
+    Returns
+    -------
+    list of str
+        Î_c.
+
+    Examples
+    --------
+    >>> from policyspace import GaussianLinear
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 2))
+    >>> data = Sample(x, x[:, :1] + rng.normal(size=(200, 1)), ("near", "far"), ("push",))
+    >>> algorithm_2(data, GaussianLinear(("near", "far"), ("push",), 1.0), 0.05)
+    ['near']
+    """
+    statistics, _ = (fitted or in_closed_form(space))(dataset, one_out(space))
+    return rule_2(space, statistics, significance)
+
+
+class Attempts(TypedDict, total=False):
+    """How Algorithms 3 and 4 configure: what is not said is as `LITERAL` has it for the discrete grid world."""
+
+    significance: float  # δ, in every round
+    num_episodes: int  # n, of every dataset
+    num_attempts: int  # N_conf
+    penalty: float  # ζ
+    num_updates: int  # of ω
+    learning_rate: float  # of ω
+    fitted: Statistics  # by default exact maxima
+
+
+def algorithm_3(
+    world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, initial: Configuration, **how: Unpack[Attempts]
+) -> list[list[str]]:
+    """Algorithm 3, Identification Rule 1 with environment configuration, as printed.
+
+    Parameters
+    ----------
+    world : ConfMDP
+        The Conf-MDP, with its configuration space Ω.
+    space : PolicySpace
+        Θ and its tested units.
+    observe : callable (key, configuration, num_episodes) -> Trajectories
+        Collects 𝒟 by observing the agent's optimal policy π* in ℳ_ω.
+    key : jax.random.key
+        What chance is drawn from.
+    initial : mapping
+        ω₀.
+    **how
+        δ, n, N_conf, ζ and the ascent of C_I, as in `Attempts`.
+
+    Returns
+    -------
+    list of list of str
+        ℐ̂, the union over all configurations.
+    """
+    return _printed(world, space, observe, key, how).combinatorial(initial)[-1]
+
+
+def algorithm_4(
+    world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, initial: Configuration, **how: Unpack[Attempts]
+) -> list[str]:
+    """Algorithm 4, Identification Rule 2 with environment configuration, as printed.
+
+    Parameters
+    ----------
+    world : ConfMDP
+        The Conf-MDP, with its configuration space Ω.
+    space : PolicySpace
+        Θ and its tested units.
+    observe : callable (key, configuration, num_episodes) -> Trajectories
+        Collects 𝒟 by observing the agent's optimal policy π* in ℳ_ω.
+    key : jax.random.key
+        What chance is drawn from.
+    initial : mapping
+        ω₀.
+    **how
+        δ, n, N_conf, ζ and the ascent of C_I, as in `Attempts`.
+
+    Returns
+    -------
+    list of str
+        Î, the union over all configurations.
+    """
+    return list(_printed(world, space, observe, key, how).simplified(initial)[-1].selected)
+
+
+def _printed(world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, how: Attempts) -> PrintedAlgorithm:
+    stated = LITERAL["gridworld"]
+    assert stated.num_attempts is not None
+    climbed = {name: value for name, value in how.items() if name in ("penalty", "num_updates", "learning_rate")}
+    options: dict[str, Any] = {**stated.objective, **climbed}
+    return PrintedAlgorithm(
+        world, space, observe, key, PaperObjective(**options),
+        how.get("fitted") or in_closed_form(space), how.get("significance", stated.significance.value),
+        how.get("num_episodes", 100), how.get("num_attempts", stated.num_attempts.value),
+    )  # fmt: skip

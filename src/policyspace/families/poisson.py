@@ -37,7 +37,7 @@ class PoissonLinear(ExponentialFamily):
         Names of the features; without them the space takes all names from the data that it is bound to.
     actions : sequence of str, optional
         Names of the counts; by default one, named "action".
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
+    groups : {"feature", "parameter", "action"} or mapping of names to features, default "feature"
         What is tested together.
     assume : sequence of str
         Groups that are taken to be used, and not tested.

@@ -61,7 +61,7 @@ class SoftmaxLinear(ExponentialFamily):
         Names of the features; without them the space takes all names from the data that it is bound to.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k; the last one is the reference.
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
+    groups : {"feature", "parameter", "action"} or mapping of names to features, default "feature"
         What is tested together.
     assume : sequence of str
         Groups that are taken to be used, and not tested.
