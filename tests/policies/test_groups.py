@@ -124,7 +124,7 @@ def test_groups_by_action_are_the_rows_of_the_weights():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(80, 2))
     actions = np.column_stack([x @ [0.4, 0.1], np.zeros(80)]) + rng.normal(size=(80, 2))
-    answer = identify(x, actions, ["a", "b"], policy=space)
+    answer = identify(x, actions, features=["a", "b"], policy=space)
     design = np.column_stack([np.ones(80), x])
     for row, group in enumerate(answer.groups):
         y = actions[:, row]
@@ -140,4 +140,4 @@ def test_groups_by_action_with_an_estimated_covariance_are_a_sentence():
     x, actions = rng.normal(size=(80, 2)), rng.normal(size=(80, 2))
     for groups in ("action", "parameter"):
         with pytest.raises(InputError, match="give the covariance, or group by feature"):
-            identify(x, actions, ["a", "b"], policy="gaussian", groups=groups)
+            identify(x, actions, features=["a", "b"], policy="gaussian", groups=groups)
