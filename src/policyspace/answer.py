@@ -103,8 +103,8 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.SAMPLING_WEIGHTS: "rows have sampling weights, and this test has a covariance by cluster",
     Reason.COUNTED_STATES: "rows are counts of {states} states, decisions in one state may be alike, and this test has a "
     "covariance by state",
-    Reason.DISPERSED_COUNTS: "the counts spread otherwise than a Poisson distribution says, and this test takes their spread from "
-    "the rows",
+    Reason.DISPERSED_COUNTS: "the counts spread otherwise than a Poisson distribution says, and this test takes their "
+    "spread from the rows",
     Reason.SEPARATION: "the actions are predicted perfectly, so that no finite parameter is most likely (separation)",
     Reason.SEPARATION_OUT_OF_CORE: "no finite parameter is most likely (separation), and Firth's test needs all rows in "
     "memory",
