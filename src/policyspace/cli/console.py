@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -301,6 +300,5 @@ def write_report(result: "Shown", target: Path | None) -> None:
     """Save the page of an answer where it is wanted, with the command that makes it again."""
     if target is None:
         return
-    said = copy(result)
-    object.__setattr__(said, "made_by", typed())
-    said.report(target)
+    object.__setattr__(result, "made_by", typed())
+    result.report(target)

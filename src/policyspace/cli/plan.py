@@ -89,7 +89,7 @@ def demo(
     from policyspace.data.examples import SEED, STORY, load, trials
     from policyspace.data.files import write
     from policyspace.identification import identify
-    from policyspace.report.figures import plot_evidence
+    from policyspace.report.figures import plot_effects
     from policyspace.safe_io import check_targets, made_folder, replacing
 
     data, console = load(), new_console()
@@ -104,7 +104,7 @@ def demo(
     say(console, "")
     say(console, "Rule 1 (combinatorial): all supports", style="cyan")
     show(identify(data, rule="combinatorial"))
-    plot_evidence(one_by_one, picture)
+    plot_effects(one_by_one, picture)
     write(data, log)
     with replacing(mice) as file:
         file.write(trials().write_csv().encode())
