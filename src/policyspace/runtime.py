@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from policyspace.errors import InputError
+from policyspace.errors import InputError, nearest
 
 # -- How far long work has come: whoever works says so, whoever listens shows it. Without a listener nothing happens.
 
@@ -228,6 +228,24 @@ def object_at(place: str) -> Any:
     """The object at `module:name`, as in entry points; its module is imported now."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+WORLDS: dict[str, str] = {
+    "gridworld": "policyspace.worlds.gridworld:Gridworld",
+    "continuous-gridworld": "policyspace.worlds.continuous_gridworld:ContinuousGridworld",
+    "minigolf": "policyspace.worlds.minigolf:Minigolf",
+    "car": "policyspace.worlds.car:Car",
+    "cartpole": "policyspace.worlds.cartpole:CartPole",
+}
+"""Where the class of each of our worlds lives, written as `module:class`."""
+
+
+def known_world(name: str, or_class: bool = False) -> None:
+    """Refuse a name that no world has, before anything that takes long is imported; `or_class`: module:Class is one too."""
+    if name not in WORLDS and not (or_class and ":" in name):
+        raise InputError(
+            f"there is no world '{name}'{', and it is no module:Class' * or_class}: {nearest(name, WORLDS)}"
+        )
 
 
 def lazy_names(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[list[str], Callable[[str], Any]]:

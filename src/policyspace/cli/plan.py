@@ -86,13 +86,13 @@ def demo(
     """Identify a simulated driver from an embedded log, by both rules, and show what to try next."""
     from policyspace.cli.console import new_console, say
     from policyspace.cli.identify import show
-    from policyspace.data.examples import SEED, STORY, load, trials
+    from policyspace.data.examples import SEED, STORY, load_demo, trials
     from policyspace.data.files import write
     from policyspace.identification import identify
     from policyspace.report.figures import plot_effects
     from policyspace.safe_io import check_targets, made_folder, replacing
 
-    data, console = load(), new_console()
+    data, console = load_demo(), new_console()
     log, picture = made_folder(out) / "policyspace-demo.csv", out / "policyspace-demo.png"
     mice = out / "policyspace-mice.csv"
     check_targets([log, picture, mice])
