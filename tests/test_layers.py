@@ -25,7 +25,7 @@ BY_NAME = {
     ("policyspace.recommending", "policyspace.recommending:recommend_page"),
     ("policyspace.study.records", "policyspace.study.page:rounds_page"),
     ("policyspace.asking.answer", "policyspace.asking.page:asked_page"),
-    ("policyspace.asking.auditing", "policyspace.asking.page:audit_page"),
+    ("policyspace.asking.comparison", "policyspace.asking.page:audit_page"),
 }
 """The only places where a lower layer asks a higher one, by a dotted name and when a user calls for it."""
 

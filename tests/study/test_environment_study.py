@@ -12,6 +12,7 @@ import pytest
 
 import policyspace
 from policyspace import GymnasiumWorld, InputError, Sample, Study
+from policyspace.study import Round
 
 PARAMETERS = {"length": (0.3, 1.0), "gravity": (5, 15)}
 MODULE = """
@@ -261,7 +262,19 @@ def test_a_study_may_draw_what_the_agent_reads(tmp_path):
     one = study.play(Remembers(), randomise=True)
     assert one.selected == ("observation[2]",)
     assert study.play(Remembers(), randomise=True).selected == ("observation[2]",)
-    assert Study.open(tmp_path / "a.sqlite").status().selected == ("observation[2]",)
+    again = Study.open(tmp_path / "a.sqlite")
+    assert again.status().selected == ("observation[2]",) and [r.exact for r in again.status().rounds] == [True, True]
+    assert again.table().rows[0][1] == "as it was, readings drawn"
+    assert again.notes()[1].startswith("Exact: rounds 1 and 2, tested by readings that were drawn")
+    watched = make_study(tmp_path / "b.sqlite", design="space-filling")
+    assert not watched.play(Remembers()).exact and "drawn" not in " ".join(watched.notes())
+
+
+def test_a_study_of_before_knows_no_drawn_rounds():
+    given = {"number": 0, "configuration": {}, "design": None, "asked_for": [], "reasons": {}, "num_episodes": 1,
+             "total_episodes": 1, "significance": 0.05, "tests": [], "fell": [], "selected": [], "undecided": [],
+             "supports": [], "warnings": []}  # fmt: skip
+    assert not Round.from_dict(given).exact
 
 
 def test_a_log_with_draws_is_told_and_tested_by_them(tmp_path):

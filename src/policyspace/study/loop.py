@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack, final
 
 import numpy as np
 
+from policyspace.answer import Grade
 from policyspace.data.sample import Sample
 from policyspace.data.validation import explain_arguments, translate_keywords
 from policyspace.display import remembering_its_call
@@ -106,6 +107,7 @@ class Loop:
             status.total_episodes + count,
             schedule.level_of(len(status.rounds)),
             **outcome._asdict(),
+            exact=outcome.identification is not None and outcome.identification.grade is Grade.EXACT,
         )
         self.status = replace(status, rounds=[*status.rounds, result], request=None)
         return result

@@ -21,7 +21,7 @@ from typing import (
 
 import numpy as np
 
-from policyspace.display import Shown, TextTable
+from policyspace.display import Shown, TextTable, listed_names
 from policyspace.errors import InputError, nearest, number_of
 from policyspace.inference.base import check_share
 from policyspace.safe_io import JSON, conforms
@@ -172,6 +172,9 @@ def _figure(value: Any) -> str:
 STORED = {"newly_selected": "fell"}
 """Fields whose names in files and JSON are others."""
 
+LATER = ("exact",)
+"""Entries that files of before lack."""
+
 OLDER = {"effect": "coefficient_norm", "detectable_effect": "minimum_detectable_effect"}
 """Names in a unit's row in files of before, and today's."""
 
@@ -195,15 +198,17 @@ class Round:
     undecided: Names
     supports: list[list[str]]  # that explain every round so far
     warnings: list[str] = field(default_factory=list)
+    exact: bool = False  # tested by readings that were drawn at random: whatever the agent is
     identification: "Identification | None" = field(default=None, compare=False, repr=False)  # not kept in files
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """What `to_dict` gave, checked entry by entry."""
         kinds = {STORED.get(one.name, one.name): one.type for one in fields(cls) if one.name in _stored_fields()}
-        found = checked_entries(kinds, given, "a round")
+        found = checked_entries(kinds, given, "a round", LATER)
         tests = [{OLDER.get(name, name): value for name, value in row.items()} for row in found["tests"]]
-        return cls(**{name: found[STORED.get(name, name)] for name in _stored_fields()} | {"tests": tests})
+        stored = {name: found[kept] for name in _stored_fields() if (kept := STORED.get(name, name)) in found}
+        return cls(**stored | {"tests": tests})
 
     @property
     def was_tested(self) -> bool:
@@ -217,6 +222,11 @@ class Round:
             return "as it was"
         asked = f" for {self.asked_for[0]}" if len(self.asked_for) == 1 else ""
         return "left as it was" if self.design == "none" else f"configured ({self.design}{asked})"
+
+    @property
+    def where(self) -> str:
+        """The same, with a mark where its readings were drawn."""
+        return f"{self.how}, readings drawn" if self.exact else self.how
 
     def to_dict(self) -> dict[str, JSON]:
         """As JSON can hold it."""
@@ -607,7 +617,7 @@ class Rounds(Shown):
         rows = [
             (
                 str(r.number + 1),
-                r.how,
+                r.where,
                 str(r.num_episodes),
                 ", ".join(r.newly_selected) or "nothing",
                 ", ".join(r.undecided) or "nothing",
@@ -620,6 +630,10 @@ class Rounds(Shown):
         """What is promised for all rounds together, the warnings, and what comes next."""
         status = self.status()
         notes = [status.schedule.promise(str(status.settings.get("design", "given")))]
+        drawn = [str(r.number + 1) for r in status.rounds if r.exact]
+        if drawn:
+            those = f"round {drawn[0]}" if len(drawn) == 1 else f"rounds {listed_names(drawn)}"
+            notes.append(f"Exact: {those}, tested by readings that were drawn at random, whatever the agent is.")
         if status.finished is not None:
             notes.append(f"Nothing is left to ask: {status.finished}.")
         elif status.request is not None:
