@@ -153,3 +153,35 @@ def _rows(lines):
     """The lines of the table: between the two empty lines, without the names of the columns and the rule under them."""
     first, last = (place for place, line in enumerate(lines) if not line)
     return [line for line in lines[first + 2 : last] if not line.startswith("─")]
+
+
+def test_coefficients_of_several_models_side_by_side(tmp_path):
+    """Estimates and errors are those of least squares; stars are by their p-values."""
+    one = identify(X, FORCE, features=["a", "b", "c"], policy="gaussian").coefficients()
+    two = identify(X[:, :1], FORCE, features=["a"], policy="gaussian").coefficients()
+    text = one.to_latex(two, names=["all", "a alone"], label="tab:w")
+    assert text.startswith("\\begin{table}") and "\\label{tab:w}" in text
+    design = np.column_stack([np.ones(200), X])
+    wanted = np.linalg.lstsq(design, FORCE, rcond=None)[0]
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("intercept"))
+    for i, (row, weight) in enumerate(zip(one.rows, wanted, strict=True)):
+        cells = lines[start + 2 * i].removesuffix(r" \\").split(" & ")
+        assert float(cells[1].rstrip("*").replace("$-$", "-")) == pytest.approx(weight, rel=1e-3)
+        stars = (row.p_value < 0.05) + (row.p_value < 0.01) + (row.p_value < 0.001)
+        assert cells[1].count("*") == stars and bool(cells[2]) == (i < 2)
+    frame = one.to_frame()
+    assert list(frame["estimate"]) == pytest.approx(list(wanted), rel=1e-6)
+    with pytest.raises(InputError, match="one for each of 2 models"):
+        one.to_latex(two, names=["x"])
+
+
+def test_coefficients_are_drawn():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    found = identify(X, FORCE, features=["a", "b", "c"], policy="gaussian").coefficients()
+    assert found.plot(ax=axes) is axes
+    assert [list(line.get_xdata()) for line in axes.lines[:-1:2]] == [
+        [row.lower, row.upper] for row in found.rows[::-1]
+    ]

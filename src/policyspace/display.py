@@ -160,9 +160,7 @@ class Shown(ABC):
         lines += [" & ".join([latex(name), *map(_latex_number, cells)]) + r" \\" for name, *cells in table.rows]
         lines += [r"\bottomrule", r"\end{tabular}"]
         if caption is not None or label is not None:
-            title = [f"\\caption{{{latex(self.sentence if caption is None else caption)}}}"]
-            title += [f"\\label{{{LABEL.sub('-', label)}}}"] if label is not None else []
-            lines = [r"\begin{table}", r"\centering", *title, *lines, r"\end{table}"]
+            return floating(lines, self.sentence if caption is None else caption, label)
         return "\n".join(lines) + "\n"
 
     def report(self, path: str | Path) -> Path:
@@ -254,6 +252,13 @@ def listed_names(names: Sequence[str]) -> str:
 def latex(text: str) -> str:
     """Words as LaTeX shows them."""
     return "".join(LATEX.get(c, c) for c in printable(text))
+
+
+def floating(lines: Sequence[str], caption: str | None, label: str | None) -> str:
+    """A `tabular` in a `table` that floats."""
+    title = [f"\\caption{{{latex(caption)}}}"] if caption is not None else []
+    title += [f"\\label{{{LABEL.sub('-', label)}}}"] if label is not None else []
+    return "\n".join([r"\begin{table}", r"\centering", *title, *lines, r"\end{table}"]) + "\n"
 
 
 def _latex_number(text: str) -> str:

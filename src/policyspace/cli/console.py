@@ -265,7 +265,7 @@ RARELY = (
     "weights weight-type missing categorical formula lags-of-inputs offset reference levels hidden covariance no-intercept "
     "attributes available specific choice-id chosen alternative paper-rule assigned clusters firth wait labels dask "
     "subject-plot calibration correction rule seed follow budget reset-options frame-stack "
-    "vecnormalize memory likely log learning-steps names algorithm learn"
+    "vecnormalize memory likely log learning-steps names algorithm learn configuration"
 )
 """Options that `--help` leaves to `--help-all` where a command has more than so many."""
 
@@ -287,7 +287,7 @@ class LaidOut(TyperCommand):
     def help_text(self, ctx: Any, whole: bool) -> str:
         """Usage, what the command does, its arguments, and its options by theme."""
         width = max(40, min(new_console().width, 100))
-        every = self.get_params(ctx)
+        every: list[Any] = list(self.get_params(ctx))
         arguments = [one for one in every if one.param_type_name == "argument"]
         shown = self._shown(every, whole)
         words = " ".join(" ".join((self.help or "").split("\f")[0].split()).split(" \b "))

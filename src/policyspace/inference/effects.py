@@ -266,7 +266,7 @@ def action_effects(likelihood: Likelihood, data: Sample) -> dict[int, Effect]:
 CURVE_ROWS, CURVE_POINTS, FEW_VALUES = 120, 25, 12
 """Rows whose other features are kept, points of a curve, and values up to which a feature has no curve but points."""
 
-MOST_RUG = 300
+MOST_RUG = 100
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,8 @@ def curves_of(make: Callable[[], Behaviour | None], space: PolicySpace, data: Sa
             seen = data.features[:, i]
             values = np.unique(seen)
             if len(values) > FEW_VALUES:
-                values = np.linspace(*np.quantile(seen, (0.025, 0.975)), CURVE_POINTS)
+                least, most = np.quantile(seen, (0.025, 0.975)).tolist()
+                values = np.linspace(least, most, CURVE_POINTS)
             found.append(_curve(behaviour, data, data.names[i], group, [i], values[:, None], seen, ()))
     return tuple(found)
 

@@ -388,6 +388,32 @@ def _chosen_curves(answer: Identification, features: Sequence[str] | None) -> "l
     return [by_name[name] for name in features]
 
 
+# -- The picture of the weights of a linear policy: estimates and intervals.
+
+
+def coefficient_axes(found: CoefficientTable, axes: "Axes | None" = None) -> "Axes":
+    """A forest plot in given axes, or in those of a new figure of pyplot; what cannot be told from 0 is grey and empty."""
+    rows = found.rows[:MOST_SHOWN][::-1]
+    if axes is None:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots(figsize=(8.2, 0.95 + 0.32 * len(rows)), layout="constrained")
+    for place, row in enumerate(rows):
+        if not np.isfinite([row.estimate, row.lower, row.upper]).all():
+            continue
+        colour = GREY if row.lower <= 0 <= row.upper else GREEN
+        face = PAPER if colour == GREY else colour
+        axes.plot([row.lower, row.upper], [place, place], color=colour, linewidth=2, zorder=2)
+        axes.plot([row.estimate], [place], "o", color=colour, markerfacecolor=face, markeredgewidth=1.5, zorder=3)
+    axes.axvline(0, color=INK, linewidth=1, zorder=1)
+    names = [shortened(printable(row.parameter), 36) for row in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=9.5, color=INK, parse_math=False)
+    axes.set_ylim(-0.65, len(rows) - 0.35)
+    axes.set_xlabel(f"weight (lines: {found.interval})", parse_math=False)
+    bare(axes, grid="x")
+    return axes
+
+
 # -- The picture of a policy's calibration: how often labels were chosen, against how often they were expected.
 
 

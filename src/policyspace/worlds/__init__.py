@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from policyspace.data.validation import explain_arguments
 from policyspace.errors import InputError, nearest
-from policyspace.runtime import WORLDS, known_world, lazy_names, object_at, require_configure
+from policyspace.runtime import WORLDS as WORLDS
+from policyspace.runtime import known_world, lazy_names, object_at, require_configure
 
 if TYPE_CHECKING:
     from policyspace.worlds.confmdp import ConfMDP
