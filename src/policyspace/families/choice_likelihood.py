@@ -536,6 +536,7 @@ class ChoiceLikelihood(SoftmaxLikelihood):
         self.design = ChoiceDesign(space, features, weights)
         self.total_weight = self.design.total_weight
         self.rows = ChoiceRows(self.design, features, actions, weights)
+        self.prior_precision = np.eye(space.num_parameters)  # coefficients of attributes are about no label
         self._fixed = self._checked_fixed()
 
     def _separated(self) -> np.ndarray:

@@ -122,6 +122,12 @@ class PolicySpec:
             return self.policy.stated
         return self.policy is not None or not set(self.said) <= {"groups", "assume"}
 
+    def says_of_columns(self, data: Sample) -> bool:
+        """Is anything said of single columns, or of a policy without an intercept? Then constant ones have a meaning."""
+        of_data = data.origin.formula is not None or data.origin.draws is not None or bool(recorded_policy(data))
+        mine = isinstance(self.groups, Mapping) or self.fixed is not None or self.intercept is False
+        return of_data or mine or self.policy == "choice" or len(self.assume) > 0
+
     @property
     def discrete(self) -> bool | None:
         """Must actions be read as labels, or as numbers? None: as they look."""

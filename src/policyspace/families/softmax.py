@@ -261,6 +261,11 @@ class SoftmaxLikelihood(ConcaveLikelihood):
         self.rows = SoftmaxRows(self.design, rows, self.total_weight, num_actions, self._statistic(moments))
         self._fixed = self._checked_fixed()
 
+    def label_precision(self) -> np.ndarray:
+        """2(1 − 1/K) for K labels, −2/K between them: that of K independent weights, as far as differences show them."""
+        num = len(self.space.action_names)
+        return np.asarray(2 * (np.eye(num - 1) - 1 / num))
+
     def _statistic(self, moments: Moments) -> np.ndarray:
         """T = Σ w_i t(s_i, a_i) of standardised features [d]: products of features and labels."""
         p, design = len(self.design.mean), self.design

@@ -242,6 +242,8 @@ def _group_results(
                 effect_high=effect.high,
             )
         )
+    # A constant is not used, as far as these rows can tell.
+    found += [GroupResult(name, "no evidence", 0.0, 0, 1.0, 1.0, False, 0.0) for name in data.origin.constant_features]
     return tuple(found)
 
 
