@@ -169,7 +169,7 @@ def with_rows_that_weigh(sample: Sample) -> Sample:
         return sample
     if sample.in_memory and not sample.weights.all():
         sample = sample.take(np.flatnonzero(sample.weights))
-    counted = sample.origin.weight_type is None and bool((sample.weights == 1).all())
+    counted = sample.origin.weight_type is None and bool(np.all(sample.weights == 1))
     return replace(sample, weights=None) if counted else sample
 
 

@@ -230,21 +230,15 @@ def object_at(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-WORLDS: dict[str, str] = {
-    "gridworld": "policyspace.worlds.gridworld:Gridworld",
-    "continuous-gridworld": "policyspace.worlds.continuous_gridworld:ContinuousGridworld",
-    "minigolf": "policyspace.worlds.minigolf:Minigolf",
-    "car": "policyspace.worlds.car:Car",
-    "cartpole": "policyspace.worlds.cartpole:CartPole",
-}
-"""Where the class of each of our worlds lives, written as `module:class`."""
+WORLD_NAMES = ("gridworld", "continuous-gridworld", "minigolf", "car", "cartpole")
+"""Our worlds, for whoever must know a name before JAX is imported."""
 
 
 def known_world(name: str, or_class: bool = False) -> None:
     """Refuse a name that no world has, before anything that takes long is imported; `or_class`: module:Class is one too."""
-    if name not in WORLDS and not (or_class and ":" in name):
+    if name not in WORLD_NAMES and not (or_class and ":" in name):
         raise InputError(
-            f"there is no world '{name}'{', and it is no module:Class' * or_class}: {nearest(name, WORLDS)}"
+            f"there is no world '{name}'{', and it is no module:Class' * or_class}: {nearest(name, WORLD_NAMES)}"
         )
 
 

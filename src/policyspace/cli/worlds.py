@@ -23,7 +23,7 @@ from policyspace.cli.console import (
 from policyspace.cli.options import Names, Text, given, option, pairs, split
 from policyspace.display import TextTable, json_text
 from policyspace.errors import InputError, nearest, number_of
-from policyspace.runtime import WORLDS, check_seed, known_world
+from policyspace.runtime import check_seed, known_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,7 +75,7 @@ def worlds(
     """List the worlds that can be simulated: their features, actions, and configurations with bounds and defaults."""
     if name is not None:
         known_world(name)
-    from policyspace.worlds import make_world
+    from policyspace.worlds import WORLDS, make_world
 
     check_targets(json=json)
     shown = [make_world(known) for known in ([name] if name else WORLDS)]

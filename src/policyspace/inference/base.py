@@ -11,7 +11,7 @@ from policyspace.answer import AssumptionCheck, ClusterSummary, Grade, Note, Rea
 from policyspace.errors import InputError, nearest
 from policyspace.families.base import PolicySpace, Support
 from policyspace.families.likelihood import Fit, NullDistribution
-from policyspace.inference.effects import Behaviour, Effect
+from policyspace.inference.effects import Behaviour, GroupEffect
 from policyspace.runtime import check_seed
 
 # -- The generalised likelihood ratio test of one hypothesis H_I: π* ∈ Π_{Θ_I} (Section 3).
@@ -339,7 +339,7 @@ class SupportTest(ABC):
         """What this test assumes beyond the policy space, and whether the data contradict it."""
         return []
 
-    def action_effect(self, group: int) -> Effect | None:
+    def action_effect(self, group: int) -> GroupEffect | None:
         """How far the action moves when a group is replaced by what the others predict; None: ask the fitted policy."""
         return None
 

@@ -10,7 +10,7 @@ from scipy.special import chndtr
 
 from policyspace.data.sample import Sample
 from policyspace.errors import InputError
-from policyspace.families.base import ExponentialFamily, PolicySpace
+from policyspace.families.base import PolicySpace
 from policyspace.families.covariance import clustered_covariance, inverse_of, raw_inverse
 from policyspace.families.likelihood import Likelihood
 
@@ -27,7 +27,7 @@ MOST_PARAMETERS = 600
 """Of a policy whose derivatives are differences of its mean."""
 
 
-class Effect(NamedTuple):
+class GroupEffect(NamedTuple):
     """A share of decisions, or standard deviations of the action; the ends of its interval are NaN where it has none."""
 
     size: float
@@ -35,7 +35,7 @@ class Effect(NamedTuple):
     high: float = np.nan
 
 
-NOT_KNOWN = Effect(np.nan)
+NOT_KNOWN = GroupEffect(np.nan)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Behaviour:
 
 def effect_of_change(
     change: np.ndarray, size: float, factors: np.ndarray | None, spread: np.ndarray, most: float = np.inf
-) -> Effect:
+) -> GroupEffect:
     """The effect without what the noise of the fit adds to it, and its interval.
 
     `size` is the mean absolute change as it was fitted; `change` [m, k] are the changes at some rows, whose errors are
@@ -68,11 +68,11 @@ def effect_of_change(
     non-centrality is estimated without bias, and bounded by inverting that law. The bounds include 0 where z may be noise.
     """
     if factors is None or not np.isfinite(size):
-        return Effect(min(size, most))
+        return GroupEffect(min(size, most))
     noise = np.sqrt((factors**2).sum(axis=2)) * spread
     known = noise > 1e-9 * max(float(noise.max(initial=0.0)), 1e-300)
     if not known.any() or not np.isfinite(noise).all():
-        return Effect(min(size, most), *((size, size) if np.isfinite(noise).all() else ()))
+        return GroupEffect(min(size, most), *((size, size) if np.isfinite(noise).all() else ()))
     z = change[known] / noise[known]
     unit = (np.broadcast_to(factors, (*noise.shape, factors.shape[2])) * spread[:, None])[known] / noise[known][:, None]
     share = float(((unit.T @ unit / len(z)) ** 2).sum())  # 1 / degrees of freedom of mean z²
@@ -80,7 +80,7 @@ def effect_of_change(
     low, high = _noncentrality(square / share, 1 / share)
     factor = np.sqrt(np.array([max(square - 1, 0.0), low * share, high * share]) / square)
     middle, least, largest = np.minimum(size * factor, most).tolist()
-    return Effect(middle, min(least, middle), max(largest, middle))
+    return GroupEffect(middle, min(least, middle), max(largest, middle))
 
 
 def _noncentrality(value: float, degrees: float) -> tuple[float, float]:
@@ -137,14 +137,14 @@ def _mean(space: PolicySpace, theta: np.ndarray, features: np.ndarray) -> np.nda
 
 def mean_factors(space: PolicySpace, theta: np.ndarray, root: np.ndarray, features: np.ndarray) -> np.ndarray:
     """The derivative of the mean action at some features, times R [d, r]: [n, k, r]."""
-    if not (isinstance(space, ExponentialFamily) and space.intercept and len(theta) == _size(space)):
+    if not (_plain(space, theta) and space.as_linear("effects are").intercept):
         sides = [
             np.stack([_mean(space, theta + step * column, features) for column in root.T], axis=2)
             for step in (-0.01, 0.01)
         ]
         return np.asarray((sides[1] - sides[0]) / 0.02)
     # A linear policy depends on η, a number for each row of weights, which the weight of the constant moves alone.
-    k, q = len(space.row_names), len(space.column_names)
+    k, q = len(space.as_linear("effects are").row_names), len(space.column_names)
     steps = np.zeros((k, k, q))
     steps[np.arange(k), np.arange(k), 0] = 1e-4
     slopes = [
@@ -156,8 +156,9 @@ def mean_factors(space: PolicySpace, theta: np.ndarray, root: np.ndarray, featur
     return np.asarray(np.stack(slopes, axis=2) @ moved)
 
 
-def _size(space: ExponentialFamily) -> int:
-    return len(space.row_names) * len(space.column_names)
+def _plain(space: PolicySpace, theta: np.ndarray) -> bool:
+    """Whether θ is a matrix of weights, and nothing else."""
+    return space.linear and len(theta) == len(space.as_linear("effects are").row_names) * len(space.column_names)
 
 
 def _root_of_covariance(likelihood: Likelihood, data: Sample) -> np.ndarray | None:
@@ -190,7 +191,7 @@ class Guess:
     """What the other columns of φ(s) say linearly of some of them."""
 
     def __init__(self, space: PolicySpace, features: np.ndarray) -> None:
-        self._space, self._constant = space, not isinstance(space, ExponentialFamily) or space.intercept
+        self._space, self._constant = space, not space.linear or space.as_linear("effects are").intercept
         # The triangle of a QR decomposition has the least squares of all rows.
         self._triangle = np.asarray(np.linalg.qr(self._design(features), mode="r"))
 
@@ -204,7 +205,7 @@ class Guess:
 
     def without(self, indices: Sequence[int]) -> np.ndarray:
         """A [d, d]: Aθ acts on features as θ would if those of these weights were replaced, for these rows alone."""
-        k, q = len(self._space.row_names), len(self._space.column_names)  # type: ignore[attr-defined]
+        k, q = len(self._space.as_linear("effects are").row_names), len(self._space.column_names)
         map_ = np.eye(k * q)
         for row in range(k):
             if own := [i % q for i in indices if i // q == row]:
@@ -222,7 +223,7 @@ class Guess:
         return np.hstack([np.ones((len(features), 1)), features]) if self._constant else features
 
 
-def action_effects(likelihood: Likelihood, data: Sample) -> dict[int, Effect]:
+def action_effects(likelihood: Likelihood, data: Sample) -> dict[int, GroupEffect]:
     """For each tested group the mean absolute change of the action, or of all probabilities together.
 
     Continuous actions count in their own standard deviations, the mean over components; for discrete ones it is half the
@@ -230,7 +231,7 @@ def action_effects(likelihood: Likelihood, data: Sample) -> dict[int, Effect]:
     feature is replaced for their own rows of weights alone.
     """
     space, columns, theta = likelihood.space, likelihood.space.group_columns(), likelihood.full.theta
-    plain = isinstance(space, ExponentialFamily) and len(theta) == _size(space)
+    plain = _plain(space, theta)
     behaviour = behaviour_of(likelihood, data) if plain or columns is not None else None
     if behaviour is None:
         return {}

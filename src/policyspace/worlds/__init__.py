@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from policyspace.data.validation import explain_arguments
 from policyspace.errors import InputError, nearest
-from policyspace.runtime import WORLDS as WORLDS
 from policyspace.runtime import known_world, lazy_names, object_at, require_configure
 
 if TYPE_CHECKING:
@@ -31,6 +30,16 @@ def register_worlds() -> None:
 
 
 # -- The worlds by the names that the command line knows; a world's module, and JAX, are imported when it is made.
+
+
+WORLDS: dict[str, str] = {
+    "gridworld": "policyspace.worlds.gridworld:Gridworld",
+    "continuous-gridworld": "policyspace.worlds.continuous_gridworld:ContinuousGridworld",
+    "minigolf": "policyspace.worlds.minigolf:Minigolf",
+    "car": "policyspace.worlds.car:Car",
+    "cartpole": "policyspace.worlds.cartpole:CartPole",
+}
+"""Where each world's class lives, written as `module:class`."""
 
 
 def world_class(name: str) -> "type[ConfMDP]":

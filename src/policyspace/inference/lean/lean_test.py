@@ -15,7 +15,7 @@ from policyspace.display import listed_names
 from policyspace.errors import InputError
 from policyspace.families.base import PolicySpace, Support
 from policyspace.inference.base import ClusterKind, SupportTest, TestResult, e_value
-from policyspace.inference.effects import NOISE_ROWS, SAMPLE, Behaviour, Effect, effect_of_change, evenly
+from policyspace.inference.effects import NOISE_ROWS, SAMPLE, Behaviour, GroupEffect, effect_of_change, evenly
 from policyspace.inference.lean.clusters import (
     Clustering,
     Clusters,
@@ -34,7 +34,7 @@ from policyspace.runtime import counted
 # -- How much the agent's behaviour hangs on an input: what changes when the other inputs' guess of it takes its place.
 
 
-def effect_of(scorer: Scorer, kept: list[int], tested: list[int], dependence: float) -> Effect:
+def effect_of(scorer: Scorer, kept: list[int], tested: list[int], dependence: float) -> GroupEffect:
     """The mean absolute change of the fitted action: of probabilities for labels, in standard deviations otherwise.
 
     For labels it is half the summed change of all probabilities (the share of decisions that changes). Random waves are
@@ -379,7 +379,7 @@ class ScoreTest:
         found = self.test_many(supports)
         return [self._local(result, single) for result in found]
 
-    def effect(self, group: int) -> Effect:
+    def effect(self, group: int) -> GroupEffect:
         """How much the fitted action changes when the guess of the other inputs replaces the group (see `effect_of`)."""
         inputs = frozenset(range(len(self.groups) - len(self.further)))
         kept = self._columns(inputs - {group})
@@ -548,7 +548,7 @@ class LeanTest(SupportTest):
         local = self.core.local_p_values(inner)
         return [_as_test(s, result, p) for s, result, p in zip(supports, results, local, strict=True)]
 
-    def action_effect(self, group: int) -> Effect:
+    def action_effect(self, group: int) -> GroupEffect:
         """How far the action moves when what the others predict of a group takes its place."""
         return self.core.effect(self._index[group])
 
