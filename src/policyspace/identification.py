@@ -146,7 +146,7 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
         together = {group: features for group, features in draws.groups.items() if known.issuperset(features)}
         spec = replace(spec, groups=together)
     sample = with_rows_that_weigh(sample)
-    if not isinstance(spec.policy, PolicySpace | PolicySpec) and not spec.says_of_columns(sample):
+    if not _constants_matter(spec, sample):
         sample = with_features_that_vary(sample)
 
     def noise_of(network: Network) -> np.ndarray:
@@ -167,10 +167,19 @@ def with_rows_that_weigh(sample: Sample) -> Sample:
     """The rows whose weight is not 0; without weights, if all rows weigh the same as themselves."""
     if sample.weights is None:
         return sample
-    if sample.in_memory and not sample.weights.all():
-        sample = sample.take(np.flatnonzero(sample.weights))
-    counted = sample.origin.weight_type is None and bool(np.all(sample.weights == 1))
+    weights = sample.weights
+    if sample.in_memory and not weights.all():
+        sample = sample.take(np.flatnonzero(weights))
+    counted = sample.origin.weight_type is None and bool((weights[weights > 0] == 1).all())
     return replace(sample, weights=None) if counted else sample
+
+
+def _constants_matter(spec: PolicySpec, sample: Sample) -> bool:
+    """Is anything said of single columns, or of a policy without an intercept? Then constant features have a meaning."""
+    of_columns = isinstance(spec.groups, Mapping) or spec.fixed is not None or len(spec.assume) > 0
+    of_data = sample.origin.formula is not None or sample.origin.draws is not None or bool(recorded_policy(sample))
+    whole = isinstance(spec.policy, PolicySpace | PolicySpec) or spec.policy == "choice"
+    return of_columns or of_data or whole or spec.intercept is False
 
 
 def with_features_that_vary(sample: Sample) -> Sample:

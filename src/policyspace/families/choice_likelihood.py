@@ -12,9 +12,8 @@ from policyspace.families.base import INTERCEPT
 from policyspace.families.choice import ChoiceLinear
 from policyspace.families.concave import CurvedRows
 from policyspace.families.design import DesignMatrix
-from policyspace.families.firth import FirthLikelihood
 from policyspace.families.likelihood import ChiSquare
-from policyspace.families.softmax import SoftmaxLikelihood
+from policyspace.families.softmax import FirthLikelihood, SoftmaxLikelihood
 from policyspace.families.softmax_sums import (
     AT_ONCE,
     CURVED,

@@ -459,7 +459,10 @@ def draw_power(plan: SampleSizePlan, setting: Setting | None) -> "Figure":
     end = _proven_end(plan, setting, shown)
     _curves(far, plan, shown, np.geomspace(left, max(end, right), 240), bands=False)
     if setting is not None and shown:
-        _proven(far, plan, setting, shown, np.geomspace(left, max(end, right), 240))
+        pairs = np.geomspace(left, max(end, right), 240)
+        for colour, group in zip(SERIES, shown, strict=False):
+            proven = [power_bound(plan.significance, n, group.rate.value / 2, setting, len(plan.groups)) for n in pairs]
+            far.plot(pairs, proven, color=colour, linewidth=1.4, linestyle=(0, (4, 2)))
     far.set_title("solid: practice, dashed: proven", loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     _finish(far, plan.power)
     return figure
@@ -496,9 +499,10 @@ def _draw_practice(axes: "Axes", plan: SampleSizePlan) -> None:
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
     )  # fmt: skip
     axes.set_ylabel("power: the chance that the test finds the group", fontsize=9, color=INK)
-    axes.set_title(
-        _title(plan, _shown(plan)[0], shown), loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10
-    )
+    seen = _shown(plan)[0]
+    rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
+    title = f"Power against the number of pairs{rest}" if seen else "The pilot shows no effect to plan for"
+    axes.set_title(title, loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     if shown:
         axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
     _finish(axes, plan.power)
@@ -506,9 +510,9 @@ def _draw_practice(axes: "Axes", plan: SampleSizePlan) -> None:
 
 def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: np.ndarray, bands: bool) -> None:
     for colour, group in zip(SERIES, groups, strict=False):
-        axes.plot(
-            pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=_label(group)
-        )
+        # matplotlib leaves a name out of its legend if it begins with an underscore
+        name = f" {group.group}" if group.group.startswith("_") else group.group
+        axes.plot(pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=name)
         if not bands or group.rate.low == group.rate.high:
             continue
         if len(groups) > MOST_BANDS:
@@ -520,19 +524,8 @@ def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: 
             axes.fill_between(pairs, low, high, color=colour, alpha=0.1, linewidth=0)
 
 
-def _label(group: GroupPlan) -> str:
-    """The name, which matplotlib would leave out of its legend if it began with an underscore."""
-    return f" {group.group}" if group.group.startswith("_") else group.group
-
-
 def _powers(plan: SampleSizePlan, pairs: np.ndarray, rate: float, group: GroupPlan) -> list[float]:
     return [plan.procedure.power(n, rate, group.degrees_of_freedom) for n in pairs.tolist()]
-
-
-def _proven(axes: "Axes", plan: SampleSizePlan, setting: Setting, groups: list[GroupPlan], pairs: np.ndarray) -> None:
-    for colour, group in zip(SERIES, groups, strict=False):
-        proven = [power_bound(plan.significance, n, group.rate.value / 2, setting, len(plan.groups)) for n in pairs]
-        axes.plot(pairs, proven, color=colour, linewidth=1.4, linestyle=(0, (4, 2)))
 
 
 def _proven_end(plan: SampleSizePlan, setting: Setting | None, groups: list[GroupPlan]) -> float:
@@ -546,13 +539,6 @@ def _proven_end(plan: SampleSizePlan, setting: Setting | None, groups: list[Grou
         ):
             end *= 2
     return end
-
-
-def _title(plan: SampleSizePlan, seen: list[GroupPlan], shown: list[GroupPlan]) -> str:
-    if not seen:
-        return "The pilot shows no effect to plan for"
-    rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
-    return f"Power against the number of pairs{rest}"
 
 
 def _finish(axes: "Axes", wanted: float) -> None:
@@ -581,7 +567,10 @@ def draw_subjects(found: BySubject) -> "Figure":
     if found.pooled is not None:
         columns += [("", None), ("all together", found.pooled)]
     groups = found.groups
-    evidence = np.array([[_subject_evidence(answer, group) for _, answer in columns] for group in groups])
+    evidence = np.full((len(groups), len(columns)), np.nan)
+    for x, (_, answer) in enumerate(columns):
+        for test in answer.groups if answer is not None else ():
+            evidence[groups.index(test.group), x] = -np.log10(max(test.adjusted_p_value, 1e-300))
     figure = new_figure(1.5 + 0.34 * len(groups), width=float(np.clip(2.6 + 0.34 * len(columns), 6.4, 16.0)))
     axes = figure.add_subplot()
     colours = LinearSegmentedColormap.from_list("evidence", [FAINTER, GREEN]).with_extremes(bad="white")
@@ -610,11 +599,6 @@ def draw_subjects(found: BySubject) -> "Figure":
     many = f"δ = {found.significance:g} for all of them together{again}{star}"
     axes.set_xlabel(many, fontsize=9, color=QUIET)
     return figure
-
-
-def _subject_evidence(answer: Identification | None, group: str) -> float:
-    found = {test.group: test.adjusted_p_value for test in answer.groups} if answer is not None else {}
-    return float(-np.log10(max(found[group], 1e-300))) if group in found else np.nan
 
 
 MOST_PANELS = 8
