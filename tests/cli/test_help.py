@@ -8,6 +8,7 @@ import sys
 import pytest
 import typer
 
+import policyspace
 from policyspace.cli import app
 
 pytestmark = pytest.mark.quick
@@ -79,7 +80,10 @@ def test_a_mistyped_world_needs_no_jax():
         assert "did you mean 'gridworld'" in done.stderr and done.stdout.split() == ["2", "False", "False"], words
 
 
-def test_the_names_are_those_of_the_worlds():
-    from policyspace import runtime, worlds
+def test_every_world_is_known_before_it_is_imported():
+    from policyspace import worlds
 
-    assert set(runtime.WORLD_NAMES) == set(worlds.WORLDS)
+    for name in worlds.WORLDS:
+        worlds.known_world(name)
+    with pytest.raises(policyspace.InputError, match="did you mean 'car'"):
+        worlds.known_world("carr")

@@ -73,9 +73,9 @@ class DesignOptions:
     design: Text = option(
         None,
         "How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
-        "simulated, elsewhere d-optimal.",
-        "d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
+        "simulated, filling the space, uniform, not at all, or what most lowers the regret of a decision; in an "
+        "environment one of the last five, by default simulated, elsewhere d-optimal.",
+        "d-optimal|noncentrality|paper|simulated|space-filling|uniform|none|decision",
     )
     seed: int = option(0, "Same seed, same rounds.", "S", min=0)
 

@@ -202,6 +202,23 @@ def ask(
     env: Env = None,
     json: JsonOut = None,
     world: OwnWorld = None,
+    design: Annotated[
+        Text,
+        typer.Option(
+            "--design",
+            help="Choose this round otherwise than the study does; decision: what most lowers the regret of choosing a "
+            "configuration for the agent.",
+            metavar="decision|d-optimal|…",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option("--tolerance", help="With decision: a loss of return that does not matter.", metavar="X"),
+    ] = None,
+    learn: Annotated[
+        Text,
+        typer.Option("--learn", help="With decision in an environment: your learn(env).", metavar="module:function"),
+    ] = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
@@ -212,9 +229,11 @@ def ask(
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
     check_targets(json=json, inputs=[study], out=out)
+    from policyspace.environments.checks import imported
+
     opened = Study.open(study, world, env)
     with waiting("choosing a configuration"):
-        request = opened.ask()
+        request = opened.ask(design, tolerance, None if learn is None else imported(learn, "what learns"))
     if request is None:
         deliver(lambda: "null", json, lambda: say(new_console(), nothing_left(opened.status()), style="bold"))
         return

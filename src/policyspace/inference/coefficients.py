@@ -428,7 +428,8 @@ class CoefficientTable:
         lines += ["& " + " & ".join(map(latex, titles)) + r" \\", r"\midrule"]
         for name in parameters:
             found = [rows.get(name) for rows in known]
-            cells = [latex(_number(row.estimate)) + _stars(row.p_value) if row else "" for row in found]
+            stars = ["*" * sum(row.p_value < level for level in (0.05, 0.01, 0.001)) if row else "" for row in found]
+            cells = [latex(_number(row.estimate)) + mark if row else "" for row, mark in zip(found, stars, strict=True)]
             errors = [f"({latex(_number(row.standard_error))})" if row else "" for row in found]
             lines += [" & ".join([latex(name), *cells]) + r" \\", " & ".join(["", *errors]) + r" \\"]
         ends = [
@@ -566,11 +567,6 @@ def _cell(row: Coefficient, column: str) -> str:
         "standardised": _number(row.standardised),
     }
     return words[column]
-
-
-def _stars(p_value: float) -> str:
-    """* below 0.05, ** below 0.01, *** below 0.001."""
-    return "*" * sum(p_value < level for level in (0.05, 0.01, 0.001))
 
 
 def _number(value: float) -> str:

@@ -258,7 +258,11 @@ def answer_page(answer: Identification) -> Iterator[str]:
     yield header(answer.sentence, escaped(lead), "identification")
     yield from banner(escaped(f"Warning: {warning}") for warning in answer.warnings)
     picture = figure_html(draw_effects_for_page(answer), "effects", _picture_in_words(answer))
-    yield section("Effects", paragraph(f"{_capital(_change_in_words(answer))}."), picture, *_table(answer))
+    what = (
+        "the share of decisions that change" if data.action_type == "discrete" else "how far the action moves, in sd,"
+    )
+    meaning = paragraph(f"Effect: {what} when what the other features predict replaces the group.")
+    yield section("Effects", meaning, picture, *_table(answer))
     yield section("Guarantee", *_guarantee(answer))
     if answer.has_curves:
         words = "What the agent does on average while one feature changes and the others stay as they were logged"
@@ -322,12 +326,6 @@ def _table(answer: Identification) -> Iterator[str]:
     yield table(tested, "Every group, its verdict, effect and test", marks)
     known = {name: words for name, words in COLUMNS_IN_WORDS.items() if name in tested.columns}
     yield f"<details><summary>What the columns mean</summary>{settings_list(known)}</details>"
-
-
-def _change_in_words(answer: Identification) -> str:
-    discrete = answer.data.action_type == "discrete"
-    unit = "the share of decisions that change" if discrete else "how far the action moves, in standard deviations,"
-    return f"effect: {unit} when what the other features predict replaces the group"
 
 
 def _assumptions(answer: Identification) -> Iterator[str]:
