@@ -12,6 +12,7 @@ import numpy as np
 from policyspace.answer import Identification
 from policyspace.data.columns import DataTable as DataTable
 from policyspace.data.files import table_of
+from policyspace.data.order import without_order
 from policyspace.data.request import ColumnOptions, Request
 from policyspace.data.sample import Sample
 from policyspace.data.validation import explain_arguments, translate_keywords
@@ -232,7 +233,7 @@ def identify_by_likelihood(
     def lean() -> LeanTest:
         return cast(LeanTest, support_test(first, sample, replace(options, test="lean")))
 
-    choice = choose(options, likelihood, sample, lean)
+    choice = choose(options, likelihood, sample, lean, checked)
     likelihood = likelihood.with_penalty() if choice.name == "firth" else likelihood
     decider = lean() if choice.name == "lean" else support_test(likelihood, sample, replace(options, test=choice.name))
     found = (
@@ -241,7 +242,38 @@ def identify_by_likelihood(
         else search_supports(decider, options.significance, options.of_paper)
     )
     verdicts = apply_withholding(decider, options.significance, found)
-    return conclude(sample, likelihood, decider, verdicts, checked(), options, choice)
+    answer = conclude(sample, likelihood, decider, verdicts, checked(), options, choice)
+    if options.test != "auto" or not check or not _order_matters(answer, likelihood.space, sample):
+        return answer
+    other = identify_in(first.space, without_order(sample), options)
+    then = other.sentence[:1].lower() + other.sentence[1:]
+    words = (
+        "rows depend on their neighbours; if their order means nothing, as in a table of people, say so (exchangeable=True, "
+        f"--rows-are exchangeable): then {then}"
+    )
+    return replace(answer, warnings=(*answer.warnings, words))
+
+
+MOST_WITHOUT_ORDER = 20_000
+"""Rows beyond which nobody waits for an answer that was not asked for."""
+
+
+def _order_matters(answer: Identification, space: PolicySpace, sample: Sample) -> bool:
+    """Whether rows of which nobody said that they have an order depend on their neighbours."""
+    origin = sample.origin
+    named = sample.episodes is not None or sample.subjects is not None or sample.weights is not None
+    a_log = origin.environment or origin.agent or origin.world or origin.lagged_actions or origin.lags_of_inputs
+    if (
+        named
+        or a_log
+        or not space.guess
+        or not sample.in_memory
+        or origin.exchangeable
+        or sample.num_rows > MOST_WITHOUT_ORDER
+    ):
+        return False
+    dependent = any(one.name == "independent rows" and one.status == "violated" for one in answer.assumptions)
+    return dependent or answer.clusters.kind == "blocks"
 
 
 @explain_arguments

@@ -257,6 +257,7 @@ class PolicySpace(ABC):
         None  # which columns of a table are attributes of alternatives, where that was said
     )
     nuisance_names: tuple[str, ...] = ()  # parameters at the end of θ that are no weights, such as a dispersion
+    counts_events = False  # whether actions are counts whose mean and spread are one parameter
     offset: tuple[str, ...] = ()  # attributes of alternatives whose coefficient is known to be 1
 
     if not TYPE_CHECKING:  # types are checked as if every attribute were there

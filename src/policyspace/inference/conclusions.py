@@ -33,9 +33,14 @@ from policyspace.inference.coefficients import coefficients_of
 from policyspace.inference.diagnostics import NAMES as MODEL_CHECKS
 from policyspace.inference.diagnostics import ModelCheck
 from policyspace.inference.effects import NOT_KNOWN, action_effects, behaviour_of, curves_of
+from policyspace.inference.parametric import state_dispersion
 from policyspace.inference.selection import Verdicts
 from policyspace.inference.test_choice import TestChoice, has_lean_test
 from policyspace.safe_io import structured
+
+DISPERSION_LEVEL = 0.05
+"""p-value below which counts of labels spread more than independent decisions do."""
+
 
 # -- From verdicts to an answer: names for numbers, effects, and the warnings that must be read with them.
 
@@ -57,7 +62,7 @@ def conclude(
     if decider.simultaneous:
         correction = "simultaneous e-values"
     feedback = check.feedback(space, verdicts.adjusted, significance)
-    assumptions = (*check.assumptions, feedback, *_of_rows(data, decider), *decider.own_assumptions())
+    assumptions = (*check.assumptions, feedback, *_of_rows(data, decider, likelihood), *decider.own_assumptions())
     policy = _policy_record(space, data.origin)
     guarantee, missing = _guarantee(data, space, decider, verdicts, assumptions, policy, correction, significance)
     if choice.doubt is not None:
@@ -99,9 +104,13 @@ def conclude(
     )  # fmt: skip
 
 
-def _of_rows(data: Sample, decider: SupportTest) -> list[AssumptionCheck]:
-    """Subjects and sampling weights, where the test cannot take them."""
+def _of_rows(data: Sample, decider: SupportTest, likelihood: Likelihood) -> list[AssumptionCheck]:
+    """Subjects and sampling weights, where the test cannot take them, and how counts of labels spread between states."""
     found = []
+    if (dispersion := state_dispersion(likelihood, data)) is not None:
+        ratio, p = dispersion
+        words = f"decisions in one state spread {ratio:.2f} times as much as independent ones (p = {p:.2g})"
+        found.append(AssumptionCheck.of("frequency weights", p > DISPERSION_LEVEL, words, p))
     if data.subjects is not None and len(np.unique(data.subjects)) < data.num_rows:
         words = (
             f"rows of one subject belong together, and the test '{decider.name}' takes rows as independent; use the test "
