@@ -41,6 +41,12 @@ CONFIGURE = (
 OF_ASKING = ("inference/betting", "inference/randomised", "data/draws")
 """What asking rests on, below it: logs keep its draws, and `identify` tests them."""
 
+SINCE = (
+    "cloning", "rewards", "identified", "inference/mixed", "families/ordered", "families/negative_binomial",
+    "families/nuisance", "data/order", "report/use_pages", "cli/clone", "cli/reward",
+)  # fmt: skip
+"""What came to the core after its ceiling was set: random effects, families with nuisance parameters, clones, rewards."""
+
 PUBLIC = (
     "policyspace", "families", "planning", "study", "sklearn", "theory", "worlds", "cli", "errors", "asking",
     "data", "inference", "inference.lean", "report", "environments", "cloning", "identified", "rewards", "recommending",
@@ -81,11 +87,13 @@ class Module:
 
     @property
     def part(self) -> str:
-        """Core, configure, asking or paper."""
+        """Core, configure, asking, what came since, or paper."""
         place = self.name.partition(".")[2].replace(".", "/")
         if self.room in ("policyspace_paper", "asking") or place in ("cli/ask", *OF_ASKING):
             return "paper" if self.room == "policyspace_paper" else "asking"
-        return "configure" if any(f"{place}/".startswith(f"{room}/") for room in CONFIGURE) else "core"
+        if any(f"{place}/".startswith(f"{room}/") for room in CONFIGURE):
+            return "configure"
+        return "since" if place in SINCE else "core"
 
 
 def _name(package: str, path: Path) -> str:
@@ -166,7 +174,7 @@ def _used(tree: ast.AST) -> Counter[str]:
 
 
 def lines() -> Counter[str]:
-    """Of core, configure, paper, and what asks agents."""
+    """Of core, configure, paper, what asks agents, and what came since."""
     found: Counter[str] = Counter()
     for module in MODULES.values():
         found[module.part] += module.num_lines
@@ -316,7 +324,7 @@ def core_tests() -> list[str]:
                     found |= beyond(helpers.get(last, helpers.get(top, path)), seen | {path})
                 elif top not in sys.stdlib_module_names | TEST_LIBRARIES | CORE_LIBRARIES | {"policyspace", "tests"}:
                     found.add(top)
-        return found | {name for name in modules if MODULES[name].part != "core" or name in BEYOND_CORE}
+        return found | {name for name in modules if MODULES[name].part not in ("core", "since") or name in BEYOND_CORE}
 
     tests = [*sorted((ROOT / "tests").rglob("test_*.py"))]
     return [path.relative_to(ROOT).as_posix() for path in tests if not beyond(path, frozenset())]

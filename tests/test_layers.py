@@ -152,7 +152,7 @@ def test_the_core_imports_nothing_of_the_extras(tmp_path):
     core = sorted(
         name
         for name, module in MODULES.items()
-        if module.part == "core" and module.name.removeprefix("policyspace.") not in of_jax
+        if module.part in ("core", "since") and module.name.removeprefix("policyspace.") not in of_jax
     )
     assert "policyspace.identification" in core and "policyspace.theory" in core
     assert not any(name.removeprefix("policyspace.").startswith(CONFIGURE) for name in core)
