@@ -71,7 +71,26 @@ def odd() -> None:
         getattr(policyspace, function)(**{**KINDS[function], name: value})
 
 
+def changed() -> None:
+    """The same question asked in another way has the same answer."""
+    import tempfile
+
+    import numpy as np
+
+    from tests.invariance.changes import CHANGES, differences, log
+
+    said = _said()
+    rng = np.random.default_rng(said["seed"])
+    one = log(said["kind"], said["seed"], said["rows"]).but(test=said["test"])
+    with tempfile.TemporaryDirectory() as folder:
+        other = CHANGES[said["change"]](one, rng, Path(folder))
+        found = [] if other is None else differences(one.answer(), other)
+    if found:
+        raise AssertionError(f"{said['change']}: {found}")
+
+
 CALLS = {
+    "changed": changed,
     "model": model,
     "odd": odd,
     "identify": identify,

@@ -476,10 +476,21 @@ def kinds(rng: random.Random) -> Case:
     return Case(["api", "odd"], {"call.json": json.dumps({"seed": rng.getrandbits(32)}).encode()})
 
 
+def changed(rng: random.Random) -> Case:
+    """A log of any size and kind, any exact test, and a change that must not change the answer."""
+    from tests.invariance.changes import CHANGES, KINDS
+
+    kind = rng.choice(KINDS)
+    tests = ["wilks", "robust", "lean", "mixture", "universal", "auto"] + ["firth"] * (kind in ("discrete", "binary"))
+    said = {"kind": kind, "test": rng.choice(tests), "change": rng.choice(sorted(CHANGES))}
+    said |= {"seed": rng.getrandbits(32), "rows": rng.choice([60, 150, 400])}
+    return Case(["api", "changed"], {"call.json": json.dumps(said).encode()})
+
+
 TARGETS: dict[Callable[[random.Random], Case], int] = {
     table_bytes: 16, table_cells: 14, columns: 6, options: 7, toml: 6, configuration: 8, covariance: 5, study: 10, ask: 1,
     records: 10, agents: 10, follow: 2, api: 11, fit: 3,
-    sources: 1, models: 4, kinds: 6,
+    sources: 1, models: 4, kinds: 6, changed: 5,
 }  # fmt: skip
 """How often each target is drawn."""
 
