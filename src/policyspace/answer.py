@@ -54,6 +54,7 @@ class Reason(StrEnum):
     # why no guarantee
     ASSUMPTION_VIOLATED = auto()
     NO_CHANCE = auto()
+    OTHER_CAUSES = auto()
     MEMORY = auto()
     RESTARTS_DIFFER = auto()
     OTHER_TESTS = auto()
@@ -102,6 +103,7 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.FEW_ROWS: "{rows:g} rows are few for {parameters} parameters",
     Reason.ASSUMPTION_VIOLATED: "{message}",
     Reason.NO_CHANCE: "{message}; if its policy is linear, say so (policy='boltzmann', --policy boltzmann)",
+    Reason.OTHER_CAUSES: "{message}",
     Reason.MEMORY: "the agent has a memory, so that what looks like use of an input may be use of what it remembers; test "
     "inputs together with their past (lags_of_inputs=4, --lags-of-inputs 4)",
     Reason.RESTARTS_DIFFER: "with other random starts λ moves by up to {noise:.1f}, and its critical value is "

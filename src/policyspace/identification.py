@@ -21,7 +21,7 @@ from policyspace.families.network import Network, NetworkGroups
 from policyspace.families.registry import Policy, PolicySpec, likelihood_of
 from policyspace.inference.base import ClusterKind, Correction, RuleName, TestName, TestOptions
 from policyspace.inference.conclusions import conclude
-from policyspace.inference.diagnostics import ModelCheck, check_model, unchecked
+from policyspace.inference.diagnostics import check_model, unchecked
 from policyspace.inference.lean.lean_test import LeanTest
 from policyspace.inference.selection import apply_withholding, each_group_alone, search_supports
 from policyspace.inference.test_choice import choose, support_test
@@ -184,10 +184,6 @@ def identify_by_likelihood(
     first = likelihood
 
     @cache
-    def checked() -> ModelCheck:
-        return check_model(first, sample) if check else unchecked("the agent is taken to be one of the policy space")
-
-    @cache
     def lean() -> LeanTest:
         return cast(LeanTest, support_test(first, sample, replace(options, test="lean")))
 
@@ -200,7 +196,10 @@ def identify_by_likelihood(
         else search_supports(decider, options.significance, options.of_paper)
     )
     verdicts = apply_withholding(decider, options.significance, found)
-    return conclude(sample, likelihood, decider, verdicts, checked(), options, choice)
+    checked = unchecked("the agent is taken to be one of the policy space")
+    if check:
+        checked = check_model(first, sample, of_form="form" in decider.assumes)
+    return conclude(sample, likelihood, decider, verdicts, checked, options, choice)
 
 
 @explain_arguments

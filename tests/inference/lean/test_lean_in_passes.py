@@ -131,11 +131,11 @@ def test_the_same_bits_for_any_number_of_threads_and_through_pickle(tmp_path):
 def test_what_a_part_sends_back_is_bounded(tmp_path, monkeypatch):
     folder, words = stored(table_of(), tmp_path / "f"), {"test": "lean", "rule": "combinatorial"}
     expected = identify(opened(folder, "amount"), **words)
-    monkeypatch.setattr(all_rows, "MOST_NUMBERS", 160_000)
-    monkeypatch.setattr(all_rows.InPasses, "most_numbers", 160_000)
+    monkeypatch.setattr(all_rows, "MOST_NUMBERS", 80_000)
+    monkeypatch.setattr(all_rows.InPasses, "most_numbers", 80_000)
     backend = Travelling()
     found = identify(opened(folder, "amount", backend), **words)
-    assert 10_000 < backend.most <= 160_000
+    assert 10_000 < backend.most <= 80_000
     assert found.data.out_of_core.passes > expected.data.out_of_core.passes  # more passes
     assert [t.p_value for t in found.groups] == pytest.approx([t.p_value for t in expected.groups], rel=1e-9)
 

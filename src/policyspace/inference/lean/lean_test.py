@@ -24,15 +24,19 @@ from policyspace.inference.lean.clusters import (
     fewest_clusters,
     merged,
 )
-from policyspace.inference.lean.regression import ResidualDiagnosis, further_inputs, largest_basis, unit_choices
-from policyspace.inference.lean.rows import Waves, checked_rows
-from policyspace.inference.lean.scores import BATCH, NOTHING, ClusterScores, Projector, Scorer, ScoreSpec
+from policyspace.inference.lean.regression import (
+    MEMORY,
+    Further,
+    ResidualDiagnosis,
+    further_inputs,
+    largest_basis,
+    unit_choices,
+)
+from policyspace.inference.lean.rows import checked_rows
+from policyspace.inference.lean.scores import BATCH, ClusterScores, Projector, Scorer, ScoreSpec
 from policyspace.runtime import counted
 
 # -- How much the agent's behaviour hangs on an input: what changes when the other inputs' guess of it takes its place.
-
-SAMPLE = 4000
-"""Rows on which the change is averaged."""
 
 
 def effect_of(scorer: Scorer, kept: list[int], tested: list[int]) -> float:
@@ -41,46 +45,46 @@ def effect_of(scorer: Scorer, kept: list[int], tested: list[int]) -> float:
     For labels it is half the summed change of all probabilities (the share of decisions that changes). Random waves are
     left out of the fit: a guess lies between values that were seen, where waves may be anything.
     """
-    rows, basis = scorer.rows, scorer.basis
-    smooth = np.concatenate([np.full(block.width, not isinstance(block, Waves)) for block in basis.blocks])
-    used = np.unique(np.linspace(0, rows.num - 1, min(rows.num, SAMPLE)).astype(np.intp))
-    everything = Projector(scorer.gram, smooth).coefficients(scorer.cross)
-    guess = Projector(scorer.gram, basis.within(kept) & smooth).coefficients(scorer.gram[:, 1 + np.array(tested)])
-    table = basis.columns(rows.inputs[used])
+    rows, basis, (used, table) = scorer.rows, scorer.basis, scorer.looked_at
+    inside = basis.within(kept)
+    guess = Projector(scorer.gram, inside & scorer.smooth).coefficients(scorer.gram[:, 1 + np.array(tested)])
     replaced = rows.inputs[used].copy()
     replaced[:, tested] = table @ guess
+    changed = ~inside & scorer.smooth
+    expected = scorer.expected
+    after = expected + (basis.only(changed).columns(replaced) - table[:, changed]) @ scorer.smoothly[changed]
     # A guess may lie where no state ever was: no action beyond those that were seen is expected there.
     least, most = rows.actions.min(axis=0), rows.actions.max(axis=0)
-    change = np.clip(table @ everything, least, most) - np.clip(basis.columns(replaced) @ everything, least, most)
+    change = np.clip(expected, least, most) - np.clip(after, least, most)
     if rows.num_labels is None:
         return float(np.abs(change).mean())
     change = change * rows.label_spread
     return float((np.abs(change).sum(axis=1) + np.abs(change.sum(axis=1))).mean() / 2)
 
 
-ECHO, CURVED = 0.7, 0.05
+ECHO, CURVED, BENT, NOISE = 0.7, 0.05, 0.01, 3.0
 """An input echoes the policy if its guess and that of the actions, by the other inputs, correlate so much beyond what is
-linear in them, and so much of its variance is of that kind."""
+linear in them, and so much of its variance, and of theirs, is of that kind, so many standard errors beyond chance."""
 
 
 def echo_of(scorer: Scorer, plan: ScoreSpec) -> float:
     """How much tested inputs follow what the others say of the actions: the correlation of what is curved in both guesses.
 
-    What regressions miss of a policy with kinks is then missed of the input too, and their product looks like use.
+    What regressions miss of a policy with kinks is then missed of the input too, and their product looks like use. Fitted
+    curves hold noise as well: as many columns of it as are curved, with the covariance of what is left, are subtracted.
     """
-    look, rows = plan.look, scorer.rows
-    used = np.unique(np.linspace(0, rows.num - 1, min(rows.num, SAMPLE)).astype(np.intp))
-    table = scorer.basis.columns(rows.inputs[used])
-    cross = np.hstack([scorer.cross, scorer.gram[:, 1 + look.tested]])
-    curved = table @ (look.slopes - Projector(scorer.gram, plan.mask & scorer.linear).coefficients(cross))
-    curved -= curved.mean(axis=0)
-    size = np.sqrt((curved**2).mean(axis=0))
-    of_actions, of_inputs = (
-        np.arange(look.num_actions),
-        look.num_actions + np.flatnonzero(size[look.num_actions :] ** 2 >= CURVED),
-    )
-    together = curved[:, of_actions].T @ curved[:, of_inputs] / len(used)
-    return float(np.abs(together / np.maximum(np.outer(size[of_actions], size[of_inputs]), NOTHING)).max(initial=0.0))
+    num_actions, num = scorer.cross.shape[1], scorer.source.num_rows
+    straight, whole = plan.mask & scorer.linear, plan.mask
+    (before, few), (after, many) = (scorer.left_over(mask, plan.look.tested) for mask in (straight, whole))
+    left = after / max(num - many, 1)
+    curved = (before - after) / num - (many - few) / num * left
+    chance = NOISE * np.sqrt(2 * (many - few)) / num * np.diag(left)
+    size = np.diag(curved)
+    real = size >= chance + np.where(np.arange(len(size)) < num_actions, BENT, CURVED)
+    of_actions = np.flatnonzero(real[:num_actions])
+    of_inputs = num_actions + np.flatnonzero(real[num_actions:])
+    together = curved[np.ix_(of_actions, of_inputs)] / np.sqrt(np.outer(size[of_actions], size[of_inputs]))
+    return float(min(1.0, np.abs(together).max(initial=0.0)))
 
 
 # -- Regressions pull residuals towards zero, most in clusters far from the others: by how much scores are too alike.
@@ -273,20 +277,31 @@ class ScoreTest:
         hypotheses = max(len(self.tested), 1)
         self._most_flips, self._seed = int(np.clip(np.ceil(8 * hypotheses / significance) - 1, 999, MOST_FLIPS)), seed
         self._whole = whole
+        self._earlier: list[list[int]] = [[] for _ in self.groups]
         self._prepare(dependence, significance)
-        self.further: tuple[str, ...] = ()
+        self.further = Further({}, (), True, ())
         """What explains the actions beside the inputs, and is kept like inputs that are always used."""
         alone = whole is None and subjects is None and dependence == "auto"
         first: ResidualDiagnosis = self.diagnosis
-        if alone and not (first.greedy or first.doubtful) and (found := further_inputs(self._scorer, seed)):
-            self.further = tuple(found)
-            for columns in found.values():
-                width = self.rows.inputs.shape[1]
-                self.always |= {len(self.groups)}
-                self.groups.append(tuple(range(width, width + columns.shape[1])))
-                self.rows = self.rows.with_further([columns])
-            self._prepare(dependence, significance)
-            self.diagnosis = first
+        if alone and not (first.greedy or first.doubtful):
+            self.further = further_inputs(self._scorer, seed)
+            if self.further.names:
+                self._take_in(self.further)
+                self._prepare(dependence, significance)
+                self.diagnosis = first
+
+    def _take_in(self, further: Further) -> None:
+        """Further inputs are always kept; earlier values of an input are kept where it is."""
+        at = width = self.rows.inputs.shape[1]
+        self.rows = further.rows(self.rows)
+        for columns in further.columns.values():
+            self.always |= {len(self.groups)}
+            self.groups.append(tuple(range(at, at + columns.shape[1])))
+            at += columns.shape[1]
+        for group in range(len(self._earlier)):
+            self._earlier[group] = [
+                at + lag * width + column for lag in range(len(further.earlier)) for column in self.groups[group]
+            ]
 
     units: dict[int, UnitChoice]
     diagnosis: ResidualDiagnosis
@@ -347,7 +362,7 @@ class ScoreTest:
 
     def effect(self, group: int) -> float:
         """How much the fitted action changes when the others' guess replaces the group (see `effects`)."""
-        kept = self._columns(self._all_but(group))
+        kept = self._kept(self._all_but(group))
         return effect_of(self._scorer, kept, list(self.groups[group]))
 
     def echo(self, group: int) -> float:
@@ -375,10 +390,15 @@ class ScoreTest:
     def _columns(self, groups: Iterable[int]) -> list[int]:
         return sorted(column for group in groups for column in self.groups[group])
 
+    def _kept(self, groups: Iterable[int]) -> list[int]:
+        """The columns of groups, and what they were earlier."""
+        earlier = [column for group in groups if group < len(self._earlier) for column in self._earlier[group]]
+        return self._columns(groups) + sorted(earlier)
+
     def _plan(self, support: Support) -> ScoreSpec:
         if support not in self._plans:
             outside = [group for group in range(len(self.groups)) if group not in support]
-            self._plans[support] = self._scorer.plan(self._columns(support), self._columns(outside))
+            self._plans[support] = self._scorer.plan(self._kept(support), self._columns(outside))
         return self._plans[support]
 
     def _unit(self, support: Support) -> UnitChoice:
@@ -505,6 +525,16 @@ class LeanTest(SupportTest):
         local = self.core.local_p_values(inner)
         return [_as_test(s, result, p) for s, result, p in zip(supports, results, local, strict=True)]
 
+    def evidence_lower_bound(self, test: TestResult) -> float:
+        """The one-out tests of what is left out have a part in every smaller support's, of at least ½ over their number."""
+        logs = [
+            one.log_evidence if one.is_e_value else -np.log(one.p_value)
+            for number, one in self._one_out.items()
+            if number not in test.support
+        ]
+        least = 2 * (max(logs, default=0.0) - np.log(2 * max(len(self._one_out), 1)))
+        return float(np.clip(least, 0.0, self.evidence(test)))
+
     def action_effect(self, group: int) -> float:
         """How far the action moves when what the others predict of a group takes its place."""
         return self.core.effect(self._index[group])
@@ -528,7 +558,9 @@ class LeanTest(SupportTest):
         kind = self.clusters.kind
         scores = Note(Reason.INDEPENDENT_SCORES)
         independent = scores if kind == "rows" else Note(Reason.INDEPENDENT_CLUSTERS, {"clusters": kind})
-        return independent, Note(Reason.FLEXIBLE_REGRESSIONS), Note(Reason.LARGE_SAMPLE), Note(Reason.LOGGED_CAUSES)
+        memory = (Note(Reason.SHORT_MEMORY, {"rows": MEMORY}),) if self.core.further.earlier else ()
+        shared = Note(Reason.FLEXIBLE_REGRESSIONS), Note(Reason.LARGE_SAMPLE), Note(Reason.LOGGED_CAUSES)
+        return independent, *shared, *memory
 
     def own_assumptions(self) -> list[AssumptionCheck]:
         """That there are enough independent clusters, and that actions are not a function of the features."""
@@ -544,7 +576,9 @@ class LeanTest(SupportTest):
         chance = AssumptionCheck.of("stochastic actions", not without_chance, diagnosis.sentence())
         family = self.core.family
         words = family.too_simple or f"the regressions are {family.name} ({family.basis.width} columns)"
-        flexible = AssumptionCheck.of("flexible regressions", family.too_simple is None, words)
+        if self.unfed:
+            words = self.unfed
+        flexible = AssumptionCheck.of("flexible regressions", family.too_simple is None and not self.unfed, words)
         used = {n: self.core.echo(self._index[n]) for n, one in results.items() if one.p_value <= self._level}
         echoes = [f"{self.space.groups[n].name} ({size:.2f})" for n, size in used.items() if size >= ECHO]
         words = "no input that looks used follows what the others say of the actions"
@@ -554,6 +588,16 @@ class LeanTest(SupportTest):
                 "(correlation); what regressions miss of both looks like use"
             )
         return [enough, chance, flexible, AssumptionCheck.of("no echo", not echoes, words)]
+
+    @property
+    def unfed(self) -> str:
+        """What explains the actions beside the inputs, and could not be taken in."""
+        found = self.core.further.left_out
+        return (
+            f"also {' and '.join(found)} say what the actions are, and rows are too few to test inputs given that"
+            if found
+            else ""
+        )
 
     def note(self) -> str:
         """Which regressions, which clusters."""
@@ -570,8 +614,8 @@ class LeanTest(SupportTest):
         said = f"assumption-lean test, no policy model; {regressions}" + (
             f"; its clusters are {units}" if units else ""
         )
-        if self.core.further:
-            said += f"; given {' and '.join(self.core.further)} too, which explain the actions"
+        if self.core.further.names:
+            said += f"; given {' and '.join(self.core.further.names)} too, which explain the actions"
         if self.sampled:
             return f"{said}; {self.core.sampled}"
         data = self._data
