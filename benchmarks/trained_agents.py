@@ -193,22 +193,22 @@ class Trained:
 NET = {"net_arch": [64, 64]}
 AGENTS = {
     "ppo-cartpole": Trained(
-        "PPO", "CartPole-v1", 50_000, {"n_steps": 256, "batch_size": 256, "gae_lambda": 0.8, "gamma": 0.98,
+        "PPO", "CartPole-v1", 25_000, {"n_steps": 256, "batch_size": 256, "gae_lambda": 0.8, "gamma": 0.98,
         "learning_rate": 1e-3}, environments=4,
     ),
-    "a2c-cartpole": Trained("A2C", "CartPole-v1", 60_000, {"n_steps": 16}, frozenset({"position"}), environments=8),
+    "a2c-cartpole": Trained("A2C", "CartPole-v1", 40_000, {"n_steps": 16}, frozenset({"position"}), environments=8),
     "dqn-cartpole": Trained(
-        "DQN", "CartPole-v1", 50_000, {"learning_rate": 2.3e-3, "batch_size": 64, "learning_starts": 1000,
+        "DQN", "CartPole-v1", 25_000, {"learning_rate": 2.3e-3, "batch_size": 64, "learning_starts": 1000,
         "target_update_interval": 10, "train_freq": 256, "gradient_steps": 128, "exploration_fraction": 0.16,
         "exploration_final_eps": 0.04, "policy_kwargs": {"net_arch": [256, 256]}},
     ),
     "recurrent-ppo-cartpole": Trained(
-        "RecurrentPPO", "CartPole-v1", 40_000, {"n_steps": 128, "batch_size": 128, "n_epochs": 5, "gae_lambda": 0.95,
+        "RecurrentPPO", "CartPole-v1", 20_000, {"n_steps": 128, "batch_size": 128, "n_epochs": 5, "gae_lambda": 0.95,
         "gamma": 0.98, "learning_rate": 1e-3, "policy_kwargs": {"lstm_hidden_size": 32, "net_arch": [32]}},
         frozenset({"velocity", "angular_velocity"}), environments=8,
     ),
     "td3-inverted-pendulum": Trained(
-        "TD3", "InvertedPendulum-v5", 25_000, {"learning_starts": 1000, "learning_rate": 1e-3, "policy_kwargs": NET},
+        "TD3", "InvertedPendulum-v5", 8_000, {"learning_starts": 1000, "learning_rate": 1e-3, "policy_kwargs": NET},
     ),
     "ppo-mountain-car": Trained(
         "PPO", "MountainCarContinuous-v0", 20_000, {"batch_size": 256, "n_steps": 8, "gamma": 0.9999,
@@ -217,35 +217,35 @@ AGENTS = {
         environments=1, normalised=True,
     ),
     "sac-pendulum": Trained(
-        "SAC", "Pendulum-v1", 6_000, {"learning_rate": 1e-3, "batch_size": 128, "policy_kwargs": NET},
+        "SAC", "Pendulum-v1", 5_000, {"learning_rate": 1e-3, "batch_size": 128, "policy_kwargs": NET},
     ),
     "ppo-falling-picture": Trained(
-        "PPO", "Falling", 60_000, {"n_steps": 128, "batch_size": 256, "n_epochs": 4, "learning_rate": 1e-3,
+        "PPO", "Falling", 40_000, {"n_steps": 128, "batch_size": 256, "n_epochs": 4, "learning_rate": 1e-3,
         "gamma": 0.97}, environments=8,
     ),
-    "a2c-acrobot": Trained("A2C", "Acrobot-v1", 150_000, {"ent_coef": 0.0}, environments=16, normalised=True),
+    "a2c-acrobot": Trained("A2C", "Acrobot-v1", 60_000, {"ent_coef": 0.0}, environments=16, normalised=True),
     "ppo-lunar-lander": Trained(
-        "PPO", "LunarLander-v3", 250_000, {"n_steps": 512, "batch_size": 128, "n_epochs": 4, "gamma": 0.999,
+        "PPO", "LunarLander-v3", 80_000, {"n_steps": 512, "batch_size": 128, "n_epochs": 4, "gamma": 0.999,
         "gae_lambda": 0.98, "ent_coef": 0.01, "learning_rate": 1e-3}, environments=8,
     ),
     "dqn-acrobot": Trained(
-        "DQN", "Acrobot-v1", 60_000, {"learning_rate": 6.3e-4, "batch_size": 128, "learning_starts": 1000,
+        "DQN", "Acrobot-v1", 40_000, {"learning_rate": 6.3e-4, "batch_size": 128, "learning_starts": 1000,
         "target_update_interval": 250, "train_freq": 4, "gradient_steps": 1, "exploration_fraction": 0.12,
         "exploration_final_eps": 0.1, "policy_kwargs": NET}, frozenset({"velocity_2"}),
     ),
     "sac-reacher": Trained(
-        "SAC", "Reacher-v5", 12_000, {"learning_rate": 1e-3, "batch_size": 128, "policy_kwargs": NET, "gamma": 0.9},
+        "SAC", "Reacher-v5", 5_000, {"learning_rate": 1e-3, "batch_size": 128, "policy_kwargs": NET, "gamma": 0.9},
         frozenset({"to_target_y"}),
     ),
     "td3-pendulum": Trained(
-        "TD3", "Pendulum-v1", 8_000, {"learning_starts": 1000, "learning_rate": 1e-3, "policy_kwargs": NET},
+        "TD3", "Pendulum-v1", 6_000, {"learning_starts": 1000, "learning_rate": 1e-3, "policy_kwargs": NET},
     ),
     "ppo-hopper": Trained(
-        "PPO", "Hopper-v5", 150_000, {"n_steps": 512, "batch_size": 128, "gae_lambda": 0.95, "learning_rate": 3e-4,
+        "PPO", "Hopper-v5", 50_000, {"n_steps": 512, "batch_size": 128, "gae_lambda": 0.95, "learning_rate": 3e-4,
         "n_epochs": 5}, frozenset({"height"}), environments=4, normalised=True,
     ),
     "dqn-lunar-lander": Trained(
-        "DQN", "LunarLander-v3", 60_000, {"learning_rate": 6.3e-4, "batch_size": 128, "learning_starts": 1000,
+        "DQN", "LunarLander-v3", 40_000, {"learning_rate": 6.3e-4, "batch_size": 128, "learning_starts": 1000,
         "target_update_interval": 250, "train_freq": 4, "gradient_steps": 1, "exploration_fraction": 0.12,
         "exploration_final_eps": 0.1, "gamma": 0.99, "policy_kwargs": NET},
     ),

@@ -20,7 +20,7 @@ def found(agent, seed: int, folder: Path) -> bool:
     """Whether the sensor is found in use in a study of two rounds of 30 episodes, the second where the study says."""
     world = GymnasiumWorld.of(windy, {"gust": (0, 1)}, names=list(NAMES))
     path = folder / f"{agent.__name__}-{seed}.sqlite"
-    study = Study.create(path, world, attempts=1, episodes=30, features=["wind"], seed=seed)
+    study = Study.create(path, world, max_rounds=1, episodes=30, features=["wind"], seed=seed)
     while study.play(learn=partial(agent, seed=seed)) is not None:
         pass
     return "wind" in study.status().selected

@@ -45,10 +45,10 @@ def test_sentence(answer, ambiguous):
 
 def test_what_was_declared_is_not_claimed_as_found():
     """A group that is not tested is not shown to be controlled."""
-    found = identify(X, FORCE, features=list("abc"), always=["c"])
+    found = identify(X, FORCE, features=list("abc"), assume=["c"])
     assert found.sentence == "The agent uses a, beside c (assumed); no evidence for b."
     assert found.selected == ("a", "c")
-    nothing = identify(X, RNG.normal(size=200), features=list("abc"), always=["a", "b"])
+    nothing = identify(X, RNG.normal(size=200), features=list("abc"), assume=["a", "b"])
     assert nothing.sentence == "No group is shown to be used, beside a and b (assumed); no evidence for c."
 
 
@@ -141,7 +141,7 @@ def test_settings_say_how_the_answer_was_made():
         FORCE,
         features=list("abc"),
         covariance=2.0,
-        always=["b"],
+        assume=["b"],
         fixed={"c": 0.5},
         intercept=False,
         significance=0.01,

@@ -146,7 +146,7 @@ def test_combinations_are_said_and_tested_with_one_threshold():
 
 
 def test_always_controlled_groups_are_in_every_support_and_untested():
-    answer = identify(*pairs(), features=NAMES, always=("right",), rule="combinatorial")
+    answer = identify(*pairs(), features=NAMES, assume=("right",), rule="combinatorial")
     assert answer.selected == ("speed", "left", "right")
     assert [test.group for test in answer.groups] == ["speed", "left"]
 
@@ -220,7 +220,7 @@ def test_rich_text_and_html_escape_names():
         ({"significance": "0.05"}, "between 0 and 1"),
         ({"policy": "probit"}, "policy must be"),
         ({"covariance": -1.0}, "positive definite"),
-        ({"always": ("wheel",)}, "wheel"),
+        ({"assume": ("wheel",)}, "wheel"),
         ({"groups": "features"}, "groups must be"),
         ({"firth": True}, "Boltzmann"),
     ],

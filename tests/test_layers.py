@@ -15,6 +15,7 @@ BY_NAME = {
     ("policyspace.display", "policyspace.report.pages:write_report"),  # `answer.report(path)`
     ("policyspace.answer", "policyspace.report.pages:answer_page"),
     ("policyspace.answer", "policyspace.report.figures:evidence_axes"),  # `answer.plot()`
+    ("policyspace.answer", "policyspace.report.figures:draw_subject_effects"),  # `answer.subjects.plot()`
     ("policyspace.planning", "policyspace.report.pages:plan_page"),
     ("policyspace.cloning", "policyspace.report.use_pages:clone_page"),
     ("policyspace.cloning", "policyspace.report.use_pages:loss_axes"),
@@ -23,7 +24,7 @@ BY_NAME = {
     ("policyspace.recommending", "policyspace.recommending:recommend_page"),
     ("policyspace.study.records", "policyspace.study.page:rounds_page"),
     ("policyspace.asking.answer", "policyspace.asking.page:asked_page"),
-    ("policyspace.asking.auditing", "policyspace.asking.page:audit_page"),
+    ("policyspace.asking.comparison", "policyspace.asking.page:audit_page"),
 }
 """The only places where a lower layer asks a higher one, by a dotted name and when a user calls for it."""
 

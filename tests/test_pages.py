@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 LANGUAGES = {"console", "python", "sh", "text", "toml", "csv"}
 ANYTHING = "…"
-GROUPS = """always = ["road"]
+GROUPS = """assume = ["road"]
 
 [groups]
 driving = ["speed", "left"]

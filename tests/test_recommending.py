@@ -164,7 +164,7 @@ def test_the_space_of_a_study_is_that_of_its_last_round(tmp_path):
     import jax
 
     study = policyspace.Study.create(
-        tmp_path / "golf.sqlite", "minigolf", rule="combinatorial", episodes=80, attempts=2
+        tmp_path / "golf.sqlite", "minigolf", rule="combinatorial", episodes=80, max_rounds=2
     )
     with pytest.raises(InputError, match="shows no feature to be used"):
         policyspace.recommend("minigolf", study)

@@ -53,7 +53,7 @@ def test_it_has_all_settings_of_identify():
     }  # other columns than those of X, and files
     own = set(PolicySelector().get_params())
     (options,) = get_args(get_annotations(identify_by)["options"])  # every word of `identify`
-    assert own - {"dependence"} | {"clusters"} == set(options.__annotations__) - of_rows | {"keep_undecided"}
+    assert own == set(options.__annotations__) - of_rows | {"keep_undecided"}
     assert {"groups", "weights", "subjects"} <= set(signature(PolicySelector.fit).parameters)
     defaults = {name: p.default for name, p in signature(identify).parameters.items() if name in own}
     assert PolicySelector().get_params().items() >= defaults.items()
@@ -86,7 +86,7 @@ def test_names_and_frames():
 
 
 def test_columns_of_a_group_go_together():
-    selector = PolicySelector(groups={"motion": ["x0", "x1"], "rest": ["x3"]}, always=["x2"]).fit(X, FORCE)
+    selector = PolicySelector(groups={"motion": ["x0", "x1"], "rest": ["x3"]}, assume=["x2"]).fit(X, FORCE)
     assert selector.get_support().tolist() == [True, True, True, False]
     assert selector.pvalues_[0] == selector.pvalues_[1] < 0.05 < selector.pvalues_[3]
     assert selector.pvalues_[2] == 0.0

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from policyspace.inference.coefficients import CoefficientTable
 
@@ -411,6 +412,92 @@ class AssumptionCheck:
 
 @final
 @dataclass(frozen=True)
+class SubjectEffects:
+    """What subjects differ in: of every weight its average, its spread between subjects, and each subject's own.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The subjects.
+    parameters, groups : tuple of str
+        The weights, and the group that each belongs to.
+    average, standard_error : tuple of float
+        Of subjects like these.
+    spread : tuple of float
+        The standard deviation between subjects; 0 where the weight is the same for all.
+    share_of_sign : tuple of float
+        The estimated share of subjects like these whose weight has the sign of the average; nothing is guaranteed of it.
+    weights, margins : tuple of tuple of float
+        One entry a subject: its weights, shrunken towards the average, and their standard errors.
+    at_least : mapping of str to int
+        By how many of these subjects a group is used at least; only groups of which the rows of a subject do not contradict
+        that they are independent decisions.
+    significance : float
+        The chance that any of these bounds is too large.
+
+    Examples
+    --------
+    >>> from policyspace import identify
+    >>> from policyspace.data import trials
+    >>> found = identify(trials(), "choice", features=["contrast", "tone"], subjects="mouse").subjects
+    >>> found.at_least["contrast"], len(found.names)
+    (9, 12)
+    """
+
+    names: tuple[str, ...]
+    parameters: tuple[str, ...]
+    groups: tuple[str, ...]
+    average: tuple[float, ...]
+    standard_error: tuple[float, ...]
+    spread: tuple[float, ...]
+    share_of_sign: tuple[float, ...]
+    weights: tuple[tuple[float, ...], ...]
+    margins: tuple[tuple[float, ...], ...]
+    at_least: Mapping[str, int] = field(default_factory=dict)
+    significance: float = 0.05
+
+    def table(self) -> TextTable:
+        """One row a subject, one column a weight with 1.96 standard errors; first what subjects like these do."""
+        rows = [("average", self.average, self.standard_error)]
+        rows += [*zip(self.names, self.weights, self.margins, strict=True)]
+        cells = [(name, *(f"{w:.3g} ± {1.96 * m:.2g}" for w, m in zip(ws, ms, strict=True))) for name, ws, ms in rows]
+        return TextTable(("subject", *self.parameters), cells)
+
+    def notes(self) -> list[str]:
+        """A line a group: its weights on average, how they differ, and by how many subjects it is used at least."""
+        lines, size = [], len(self.names)
+        for group in dict.fromkeys(self.groups):
+            inside = [i for i, owner in enumerate(self.groups) if owner == group]
+            parts = [self._in_words(i, alone=len(inside) == 1) for i in inside[:3]]
+            parts += [f"and {len(inside) - 3} more weights"] if len(inside) > 3 else []
+            if (count := self.at_least.get(group)) is not None:
+                parts.append(
+                    f"used by at least {count} of {size}" if count else f"no number of the {size} is shown to use it"
+                )
+            lines.append(f"Subjects, {group}: {'; '.join(parts)}.")
+        if self.at_least:
+            chance = f"The chance that any 'at least' is too large is at most {100 * self.significance:.4g} %"
+            lines.append(f"{chance}, if rows of a subject are independent decisions too.")
+        return lines
+
+    def _in_words(self, i: int, alone: bool) -> str:
+        name = "" if alone else f"{self.parameters[i]} "
+        average, error = self.average[i], self.standard_error[i]
+        if not self.spread[i]:
+            return f"{name}{average:.3g} (standard error {error:.2g}) for all"
+        words = f"{name}{average:.3g} (standard error {error:.2g}) on average, sd {self.spread[i]:.2g} between subjects"
+        if abs(average) <= 2 * error:
+            return words
+        return f"{words}, about {100 * self.share_of_sign[i]:.0f} % {'above' if average > 0 else 'below'} 0"
+
+    def plot(self) -> "Figure":
+        """Draw the weights of all subjects with their intervals, one panel a weight."""
+        figure: Figure = object_at("policyspace.report.figures:draw_subject_effects")(self)
+        return figure
+
+
+@final
+@dataclass(frozen=True)
 class ClusterSummary:
     """What was taken as independent of each other."""
 
@@ -464,6 +551,8 @@ class Identification(Renamed, Answer):
         The groups that are really used, where that is known.
     version, made_by : str
         Of policyspace; the call or the command that makes the answer again.
+    subjects : SubjectEffects, optional
+        How subjects differ, where they have random weights (the test `mixed`).
     coefficient_maker : callable, optional
         Makes the table of coefficients.
 
@@ -517,6 +606,7 @@ class Identification(Renamed, Answer):
     warnings: tuple[str, ...] = ()
     ground_truth: tuple[str, ...] | None = None
     version: str = ""
+    subjects: SubjectEffects | None = None
     made_by: str = field(default="", compare=False)
     coefficient_maker: "Callable[..., CoefficientTable] | None" = field(default=None, repr=False, compare=False)
 
@@ -658,6 +748,7 @@ class Identification(Renamed, Answer):
         if self.ground_truth is not None:
             right = sum(self._mark(one) == " ✓" for one in self.groups)
             lines.append(f"Against the ground truth: {right} of {len(self.groups)} verdicts are right.")
+        lines += [] if self.subjects is None else self.subjects.notes()
         return lines + [f"Warning: {warning}" for warning in self.warnings]
 
     @property
@@ -693,7 +784,8 @@ class Identification(Renamed, Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, field by field; numbers that JSON cannot hold (an infinite norm) become null."""
-        return {"format": FORMAT, "answer": self.sentence, **plain_data(self)}
+        found = {"format": FORMAT, "answer": self.sentence, **plain_data(self)}
+        return found if self.subjects is not None else {name: found[name] for name in found if name != "subjects"}
 
 
 FORMAT = 2

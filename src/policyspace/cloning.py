@@ -328,7 +328,7 @@ class Clone(Answer):
         header = {
             "format": FORMAT,
             "policy": space.describe(),
-            "groups": [{"name": g.name, "indices": list(g.indices), "always": g.always} for g in space.groups],
+            "groups": [{"name": g.name, "indices": list(g.indices), "assumed": g.assumed} for g in space.groups],
             **self.to_dict(),
         }
         arrays = {"theta": np.asarray(self.policy.theta, dtype="<f8"), "fixed": np.asarray(space.fixed, dtype="<f8")}

@@ -48,7 +48,7 @@ class SourceOptions(ColumnOptions, total=False):
     """Of a Gaussian policy: a number, numbers, a matrix, or "estimate" (default)."""
     groups: NetworkGroups | None
     """What is tested as one: "feature" (default), "parameter", or {name: [features]}."""
-    always: "Sequence[str]"
+    assume: "Sequence[str]"
     """Groups that are known to be used, and are not tested."""
     fixed: Any
     """The values of parameters where a group is not used; by default 0."""
@@ -97,8 +97,9 @@ def identify(
         The accepted probability of any false "used".
     correction : {"holm", "bonferroni", "bh", "paper"}
         For the number of tests. "bh" bounds the expected share of false ones instead; "paper" splits as the paper does.
-    clusters : {"auto", "rows", "episodes"}
-        What the test `lean` takes as independent of each other; by default what the data show.
+    clusters : {"auto", "rows", "blocks", "episodes"}
+        What the test `lean` takes as independent of each other; by default what the data show. "blocks" are runs of rows
+        as long as the data show, never single rows.
     seed : int
         Of whatever is drawn.
     paper_rule, firth : bool
@@ -156,7 +157,7 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
     if sample.origin.formula is not None:
         space = space.with_interactions(sample.origin.formula.interactions)
     if not space.tested:
-        raise InputError("every group is declared always controlled: nothing is left to test, so declare fewer.")
+        raise InputError("every group is assumed: nothing is left to test, so assume fewer.")
     return (space if stated or spec.stated or recorded_policy(sample) else space.as_guess()), sample
 
 
@@ -211,7 +212,7 @@ def simplified(
     firth: bool = False,
     test: TestName = "auto",
     seed: int = 0,
-    dependence: ClusterKind = "auto",
+    clusters: ClusterKind = "auto",
     checked: bool = True,
 ) -> Identification:
     """Rule 2: one test a group, Î = {i : λ_i > c}; family-wise error ≤ `significance` by Holm or Bonferroni.
@@ -230,8 +231,8 @@ def simplified(
         Another word for `test="firth"`.
     test, seed
         As in `identify`.
-    dependence : {"auto", "rows", "episodes"}
-        What the test `lean` takes as independent of each other, the `clusters` of `identify`.
+    clusters : {"auto", "rows", "blocks", "episodes"}
+        What the test `lean` takes as independent of each other.
     checked : bool
         Whether the data are asked if they contradict the space; else the agent is taken to be one of it.
 
@@ -255,7 +256,7 @@ def simplified(
     >>> policyspace.simplified(policyspace.GaussianLinear(sample.names), sample).selected
     ('speed',)
     """
-    options = TestOptions.of(test, "simplified", significance, correction, dependence, seed, firth=firth)
+    options = TestOptions.of(test, "simplified", significance, correction, clusters, seed, firth=firth)
     return identify_in(space, demonstrations, options, checked)
 
 
@@ -268,7 +269,7 @@ def combinatorial(
     firth: bool = False,
     test: TestName = "auto",
     seed: int = 0,
-    dependence: ClusterKind = "auto",
+    clusters: ClusterKind = "auto",
     checked: bool = True,
 ) -> Identification:
     """Rule 1: all minimal supports, by closed testing or as the paper does.
@@ -287,8 +288,8 @@ def combinatorial(
         Another word for `test="firth"`.
     test, seed
         As in `identify`.
-    dependence : {"auto", "rows", "episodes"}
-        What the test `lean` takes as independent of each other, the `clusters` of `identify`.
+    clusters : {"auto", "rows", "blocks", "episodes"}
+        What the test `lean` takes as independent of each other.
     checked : bool
         Whether the data are asked if they contradict the space; else the agent is taken to be one of it.
 
@@ -312,7 +313,7 @@ def combinatorial(
     >>> policyspace.combinatorial(policyspace.GaussianLinear(sample.names), sample).supports
     (('speed',),)
     """
-    options = TestOptions.of(test, "combinatorial", significance, "holm", dependence, seed, paper_rule, firth)
+    options = TestOptions.of(test, "combinatorial", significance, "holm", clusters, seed, paper_rule, firth)
     return identify_in(space, demonstrations, options, checked)
 
 

@@ -110,6 +110,6 @@ class IdentifiedSpace:
         return self
 
     def indices(self, space: PolicySpace, names: Sequence[str] | None = None) -> Support:
-        """Groups by number, with those always controlled; by default the union."""
+        """Groups by number, with those assumed; by default the union."""
         wanted = set(self.union if names is None else names)
-        return frozenset(i for i, group in enumerate(space.groups) if group.always or group.name in wanted)
+        return frozenset(i for i, group in enumerate(space.groups) if group.assumed or group.name in wanted)

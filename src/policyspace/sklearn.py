@@ -39,7 +39,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
     combinatorial rule says that some are needed, but not which.
 
     After `fit`, `identification_` is the whole answer; `scores_` and `pvalues_` are the statistic and the adjusted p-value
-    of every column's group: a column is kept where its p-value is at most `significance`. Columns in `always` are kept
+    of every column's group: a column is kept where its p-value is at most `significance`. Columns in `assume` are kept
     untested, with p-value 0.
     """
 
@@ -50,14 +50,14 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         hidden: Sequence[int] | None = None,
         covariance: Any = None,
         groups: Any = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = None,
         intercept: bool | None = None,
         reference: Any = None,
         levels: Sequence[Any] | None = None,
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
-        weights_are: Literal["counts", "sampling"] | None = None,
+        weight_type: Literal["frequency", "sampling"] | None = None,
         rule: Literal["simplified", "combinatorial"] = "simplified",
         significance: float = 0.05,
         correction: Correction = "holm",
@@ -65,21 +65,21 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         firth: bool = False,
         test: TestName = "auto",
         seed: int = 0,
-        dependence: ClusterKind = "auto",
+        clusters: ClusterKind = "auto",
         keep_undecided: bool = False,
     ) -> None:
         self.policy = policy
         self.hidden = hidden
         self.covariance = covariance
         self.groups = groups
-        self.always = always
+        self.assume = assume
         self.fixed = fixed
         self.intercept = intercept
         self.reference = reference
         self.levels = levels
         self.categorical = categorical
         self.missing = missing
-        self.weights_are = weights_are
+        self.weight_type = weight_type
         self.rule = rule
         self.significance = significance
         self.correction = correction
@@ -87,14 +87,15 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         self.firth = firth
         self.test = test
         self.seed = seed
-        self.dependence = dependence
+        self.clusters = clusters
         self.keep_undecided = keep_undecided
 
     def fit(self, X: Any, y: Any, groups: Any = None, weights: Any = None, subjects: Any = None) -> Self:
         """Ask which columns of X [n, q] the actions y [n] or [n, k] depend on.
 
         `groups` [n] says which episode a row is from, as scikit-learn calls what belongs together; `subjects` [n] which
-        person or animal; `weights` [n] are counts, so that a row of weight 2 is two rows, unless `weights_are` "sampling".
+        person or animal; `weights` [n] are frequencies, so that a row of weight 2 is two rows, unless
+        `weight_type` is "sampling".
         """
         finite = True if self.missing == "error" else "allow-nan"
         X, y = validate_data(self, X, y, multi_output=True, ensure_min_samples=2, ensure_all_finite=finite)
@@ -103,7 +104,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
         names = [str(name) for name in getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])]
         options = TestOptions.of(
-            self.test, self.rule, self.significance, self.correction, self.dependence, self.seed, self.paper_rule,
+            self.test, self.rule, self.significance, self.correction, self.clusters, self.seed, self.paper_rule,
             self.firth,
         )  # fmt: skip
         rows = {"episodes": groups, "weights": weights, "subjects": subjects}
@@ -112,7 +113,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
             "hidden",
             "covariance",
             "groups",
-            "always",
+            "assume",
             "fixed",
             "intercept",
             "reference",
@@ -120,7 +121,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         )
         said = {name: getattr(self, name) for name in about_policy}
         if weights is not None:
-            said["weights_are"] = self.weights_are
+            said["weight_type"] = self.weight_type
         if self.categorical is None and self.missing == "error":
             request = request_of(X, y, features=names, **rows, **said)
         else:

@@ -206,7 +206,7 @@ def check_probabilities(probabilities: np.ndarray, num_states: int) -> None:
 class Setting:
     """What Theorem 4.2 assumes about the space and the agent; λ̂_min ≥ λ_min/(2√2) is assumed besides."""
 
-    num_parameters: int  # d, those always controlled included
+    num_parameters: int  # d, those assumed included
     num_uncontrolled: int  # d − d*, of the tested
     gaps: tuple[float, ...]  # ℓ(θ_i*) − ℓ(θ*), one for each of the d* controlled
     scale: float

@@ -83,3 +83,79 @@ def test_agents_that_do_not_fit_each_other():
     other = as_agent(lambda seen: int(seen[0] > 0), observation_space=NUMBERS, action_space=spaces.Discrete(3))
     with pytest.raises(InputError, match="both agents must see and do the same"):
         compare(agent(*FIRST), other, log=LOG)
+
+
+# -- Agents of which only actions come out.
+
+
+class Draws:
+    """The same agents, who draw their action by chances of their own."""
+
+    def __init__(self, weights, seed=0):
+        self.weights, self.rng, self.__name__ = np.array(weights), np.random.default_rng(seed), "draws"
+
+    def __call__(self, seen):
+        return int(self.rng.random() < 1 / (1 + np.exp(-seen @ self.weights)))
+
+
+def drawing(weights, seed=0):
+    return as_agent(Draws(weights, seed), observation_space=NUMBERS, action_space=spaces.Discrete(2))
+
+
+def test_only_actions_come_out_of_one_of_them():
+    first, second = (2.0, 0.0, 1.5, 1.0, 0.0), (2.0, 1.5, 0.0, 2.5, 0.0)
+    found = compare(agent(*first), drawing(second), log=LOG, features=NAMES, budget=400)
+    assert found.way == "paired" and found.act_otherwise and found.evidence > 60
+    assert {group.group: group.change for group in found.groups} == {
+        "kept": "both",
+        "new": "only the second",
+        "old": "only the first",
+        "grown": "both",
+        "radio": "no evidence",
+    }
+    assert found.sentence == (
+        "Both agents react to kept and grown; only the second was shown to react to new; only the first was shown to react "
+        "to old; no evidence for radio. They act otherwise in the same states."
+    )
+    truth = np.abs(1 / (1 + np.exp(-LOG @ np.array(first))) - 1 / (1 + np.exp(-LOG @ np.array(second)))).mean()
+    assert 0 < found.apart.low <= truth and found.apart.estimate > 0.4 * truth
+    text = str(found)
+    assert "P(any false 'react' or 'otherwise', of both together) ≤ 5 %" in text and "leaves no trace" in text
+    assert '"evidence"' in found.to_json() and found.added == ()
+
+
+def test_two_that_act_alike_are_told_apart_as_rarely_as_promised():
+    from policyspace.asking import Asker, Counted, States, TwoAgents
+
+    false = 0
+    for seed in range(40):
+        pair = [drawing(FIRST, seed), drawing(FIRST, 1000 + seed)]
+        states = States(LOG, np.arange(len(LOG)))
+        inputs = policyspace.asking.Inputs.of(NUMBERS, features=NAMES)
+        told = TwoAgents([Asker(Counted(one), states, inputs, 0, np.random.default_rng(seed)) for one in pair])
+        told.run(160, 0.05)  # it ends as soon as it has been shown
+        false += told.wealth >= 20
+    assert false <= 40 * 0.05 + 3 * np.sqrt(40 * 0.05 * 0.95)
+
+
+class Acts:
+    """Can only act: to the angle, and to its velocity too."""
+
+    def __init__(self, weight):
+        self.weight, self.rng = weight, np.random.default_rng(3)
+
+    def reset(self):
+        pass
+
+    def act(self, seen):
+        return int(self.rng.random() < 1 / (1 + np.exp(-20 * seen[2] - self.weight * seen[3])))
+
+
+def test_agents_that_can_only_act():
+    found = policyspace.compare(Acts(0), Acts(5), "CartPole-v1", budget=500, memory=0)
+    changes = {group.group: group.change for group in found.groups}
+    assert found.way == "played" and found.apart is None and found.act_otherwise is None
+    assert changes["angular_velocity"] == "only the second" and changes["position"] == "no evidence"
+    assert "only the readings that were delivered" in str(found)
+    with pytest.raises(InputError, match="need no log"):
+        policyspace.compare(lambda seen: int(seen[2] > 0), Acts(5), "CartPole-v1", LOG[:, :4].astype(np.float32))

@@ -82,7 +82,7 @@ def test_known_environments_have_names_and_angles_are_one_group():
 
 
 def test_every_list_of_names_is_of_different_words():
-    from policyspace.asking.names import NAMES
+    from policyspace.asking.inputs import NAMES
 
     sizes = {
         "BipedalWalker": 24,

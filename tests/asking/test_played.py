@@ -1,6 +1,7 @@
 """Readings that are drawn while an agent plays: what is delivered, what is found, and what others may verify."""
 
 import json
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -130,12 +131,48 @@ def test_observations_of_any_space(kind):
         given = readings.offer(seen, start=step == 0)
         assert space.contains(given)
         readings.saw(act(given))
-    assert set(readings.answer().selected) == used
-    if kind == "an image":
-        with pytest.raises(InputError, match="found images"):
-            _ = readings.log
-    else:
-        assert set(policyspace.identify(readings.log).selected) == used
+    answer = readings.answer()
+    assert set(answer.selected) == used
+    verified = policyspace.identify(readings.log)
+    assert set(verified.selected) == used and {one.group for one in verified.groups} == set(readings.inputs.groups)
+    if kind != "a category":  # which is named by its levels in a log
+        wealth = {group.group: group.evidence for group in answer.groups}
+        assert {one.group: one.evidence for one in verified.groups} == pytest.approx(wealth, rel=1e-6)
+
+
+class Picture(gymnasium.Env):
+    """Squares of 4×4 in two frames of 8×8, and a number beside them."""
+
+    observation_space = spaces.Dict({"eye": spaces.Box(0, 255, (2, 8, 8), np.uint8), "speed": spaces.Box(-9, 9, (1,))})
+    action_space = spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.now = 0
+        return self._seen(), {}
+
+    def _seen(self):
+        squares = self.np_random.integers(0, 256, (2, 2, 2)).repeat(4, 1).repeat(4, 2)
+        return {"eye": squares.astype(np.uint8), "speed": self.np_random.normal(size=1).astype(np.float32)}
+
+    def step(self, action):
+        self.now += 1
+        return self._seen(), 0.0, False, self.now == 50, {}
+
+
+@pytest.mark.parametrize("groups, used", [((2, 2), "eye.region[0,1]"), ("frames", "eye.frame[1]")])
+def test_images_are_watched_with_their_draws(groups, used, tmp_path):
+    env = RandomisedReadings(Picture(), seed=3, groups=groups)
+    log = policyspace.watch(env, lambda seen: int(seen["eye"][1, :4, 4:].mean() > 127), 10)
+    policyspace.write(log, tmp_path / "log.parquet")
+    verified = policyspace.identify(tmp_path / "log.parquet")
+    assert verified.test.name == "randomised" and verified.selected == (used,) == env.answer().selected
+    changed = log.features.copy()
+    changed[77, 0] += 1
+    with pytest.raises(InputError, match="row 78 should have read"):
+        policyspace.identify(replace(log, features=changed))
+    with pytest.raises(InputError, match="is not the one that was recorded after those before it"):
+        policyspace.identify(log.take(np.delete(np.arange(log.num_rows), 40)))
 
 
 def test_what_a_loop_does_wrongly():
@@ -266,8 +303,8 @@ def test_what_cannot_be_asked_of_such_an_agent():
         policyspace.ask(Remembers(), "CartPole-v1", way="paired")
     with pytest.raises(InputError, match="needs no log"):
         policyspace.ask(Remembers(), "CartPole-v1", np.zeros((10, 4), np.float32))
-    with pytest.raises(InputError, match="leave returns out"):
-        policyspace.ask(Remembers(), "CartPole-v1", returns=3)
+    with pytest.raises(InputError, match="in single environments, found a vector of 2"):
+        policyspace.ask(upright, gymnasium.make_vec("CartPole-v1", 2), returns=3)
     with pytest.raises(InputError, match="in one environment, found 2"):
         policyspace.ask(upright, gymnasium.make_vec("CartPole-v1", 2), way="played")
 
@@ -299,3 +336,37 @@ def test_false_findings_of_each_kind_stay_within_the_level(kind):
     assert sum(false for false, *_ in runs) <= most_false(200, LEVEL)
     steps = [step for _, first, _ in runs for step in first.values()]
     assert sum(step is not None for step in steps) >= (0.8 if kind.startswith(("delay", "mean")) else 0.9) * len(steps)
+
+
+# -- The expected share of false findings, on request.
+
+
+def test_with_the_share_of_false_ones_as_many_are_found_or_more():
+    rng, found = np.random.default_rng(0), {}
+    seen = rng.normal(size=(400, 8))
+    for correction in ("closed", "bh"):
+        readings, chances = (
+            OfferedReadings(spaces.Box(-9, 9, (8,)), spaces.Discrete(2), seed=1, correction=correction),
+            np.random.default_rng(2),
+        )
+        looks = []
+        for step, row in enumerate(seen):
+            given = readings.offer(row, start=step == 0)
+            readings.saw(int(given[:5].sum() + 0.5 * chances.normal() > 0))
+            if step % 10 == 9:
+                readings.settle()
+                looks.append(set(readings.found))
+        found[correction] = looks
+        text = readings.answer().guarantee.text
+        assert text.startswith("P(any false" if correction == "closed" else "E[share of false 'reacts'] ≤ 5 % (bets")
+    assert all(few <= many for few, many in zip(found["closed"], found["bh"], strict=True))
+    assert sum(map(len, found["bh"])) > sum(map(len, found["closed"]))
+
+
+def test_corrections_are_of_bets():
+    answer = policyspace.ask(upright, "CartPole-v1", way="paired", episodes=3, budget=60, correction="bh")
+    assert "e-BH" in str(answer) and json.loads(answer.to_json())["guarantee"]["quantity"] == "fdr"
+    with pytest.raises(InputError, match="leave correction out"):
+        policyspace.ask(upright, "CartPole-v1", episodes=3, correction="bh")
+    with pytest.raises(InputError, match="'closed' or 'bh', found 'holm'"):
+        policyspace.ask(upright, "CartPole-v1", episodes=3, correction="holm")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import policyspace
 from policyspace import InputError
 from policyspace.asking import ask
 
@@ -88,3 +89,58 @@ def test_same_seed_same_losses():
 def test_too_few_pairs():
     with pytest.raises(InputError, match="at least 2 pairs of episodes, found 1"):
         ask(wavering, Signs, episodes=2, returns=1)
+
+
+class Acts:
+    """The same agent, which keeps its chances to itself; `fails` so many steps after it was made."""
+
+    def __init__(self, fails=10**9):
+        self.rng, self.left = np.random.default_rng(4), fails
+
+    def reset(self):
+        pass
+
+    def act(self, seen):
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError("out of batteries")
+        return int(self.rng.random() < wavering(seen)[1])
+
+
+class Hardware(Acts):
+    """Cannot be copied."""
+
+    def __deepcopy__(self, memo):
+        raise TypeError("no copies")
+
+
+@pytest.mark.parametrize("env", [Signs, Signs(), Locked()], ids=["made", "copied", "the same"])
+def test_losses_of_an_agent_that_can_only_act(env):
+    answer = ask(Acts(), env, features=["sign", "nerve", "radio"], memory=0, budget=400, returns=60)
+    lost = {group.group: group.returned.loss for group in answer.groups}
+    assert answer.way == "played" and "return lost" in answer.table().columns
+    assert (lost["radio"].low, lost["radio"].high) == (0.0, 0.0)
+    assert (
+        lost["sign"].low <= 0.4 * STEPS <= lost["sign"].high
+    )  # .9 of the steps are right, and half when it is redrawn
+    assert answer.cost.steps > 400 + 5 * 60 * STEPS
+
+
+def test_one_that_cannot_be_copied_does_not_repeat_itself():
+    answer = ask(Hardware(), Signs, features=["sign", "nerve", "radio"], memory=0, budget=400, returns=20)
+    assert any("do not repeat an episode" in warning for warning in answer.warnings)
+    lost = {group.group: group.returned.loss for group in answer.groups}
+    assert lost["radio"].low < 0 < lost["radio"].high and lost["sign"].low > 0
+
+
+def test_what_was_found_is_kept_when_it_fails_in_between():
+    answer = ask(Acts(fails=900), Signs, features=["sign", "nerve", "radio"], memory=0, budget=400, returns=60)
+    assert answer.selected == ("sign",) and answer.stopped.startswith("comparing returns, ")
+    assert "out of batteries" in answer.stopped and answer.groups[0].returned is None
+
+
+def test_returns_need_a_place_to_play():
+    log = np.random.default_rng(0).normal(size=(200, 3))
+    spaced = policyspace.asking.as_agent(wavering, Signs())
+    with pytest.raises(InputError, match="found no environment"):
+        ask(spaced, log=log, returns=3)

@@ -96,8 +96,9 @@ OPTIONS = {
     "reference": ((*MOVE, "--reference", "halt"), "'halt' is no action"),
     "reference of a number": ((*FORCED, "--reference", "go"), "only discrete actions"),
     "firth": ((*FORCED, "--firth"), "Firth"),
-    "always": ((*MOVE, "--always", "z"), "'z'", "valid names are 'x', 'y'"),
-    "always all": ((*MOVE, "--always", "x,y"), "nothing is left to test"),
+    "assume": ((*MOVE, "--assume", "z"), "'z'", "valid names are 'x', 'y'"),
+    "older option": ((*MOVE, "--always", "x"), "the option --always is now --assume"),
+    "assume all": ((*MOVE, "--assume", "x,y"), "nothing is left to test"),
     "covariance of labels": ((*MOVE, "--covariance", "1"), "belongs to the Gaussian"),
     "negative covariance": ((*FORCED, "--covariance", "-1"), "positive definite", "-1"),
     "zero covariance": ((*FORCED, "--covariance", "0"), "positive definite"),
@@ -255,8 +256,8 @@ GROUPS = {
     "[groups.a]\nb = ['x']": "list of feature names",
     "groups = 'feat'": "'feat'",
     "[groups\n": "TOML",
-    "always = 'x'": "always",
-    "always = ['zz']": "'zz'",
+    "assume = 'x'": "a list assume",
+    "assume = ['zz']": "'zz'",
     "[fixed]\nx = 'a'": "number",
     "[fixed]\nx = true": "number",
     "[fixed]\nx = nan": "'x'",
@@ -269,7 +270,7 @@ GROUPS = {
     "[groups]\np = ['x']\nq = ['x']": "share",
     "[groups]\ny = ['x']": "'y'",
     "[groups]\nintercept = ['x']": "'intercept'",
-    "always = ['x']\n[groups]\np = ['x', 'y']": "in part only",
+    "assume = ['x']\n[groups]\np = ['x', 'y']": "in part only",
 }
 
 

@@ -163,7 +163,7 @@ def test_the_lean_test_refuses_values_that_it_would_not_use(run):
 
 def test_any_policy_has_groups_blocks_and_what_is_always_used(run):
     words = ("--actions", "move", "--features", "obs_*,gear", "--categorical", "gear", "--policy", "any", "--json", "-")
-    made = answer(run("log.csv", *words, "--always", "obs_y"))
+    made = answer(run("log.csv", *words, "--assume", "obs_y"))
     assert [test["group"] for test in made["groups"]] == ["obs_x", "gear"]
     Path("groups.toml").write_text('[groups]\nsensors = ["obs_x", "obs_y"]\n')
     made = answer(run("log.csv", *words, "--groups", "groups.toml"))

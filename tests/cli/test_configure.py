@@ -11,7 +11,7 @@ from policyspace.cli import app
 from policyspace.study import page as rounds_film
 from policyspace.worlds import agents
 
-SHORT = ["--learning-steps", "40", "--attempts", "1", "--design", "uniform"]
+SHORT = ["--learning-steps", "40", "--max-rounds", "1", "--design", "uniform"]
 QUICK = [*SHORT, "--episodes", "60"]
 FILES = ["rounds.gif", "rounds.json", "rounds.png", "rounds.svg"]
 
@@ -91,7 +91,7 @@ BAD = [
     (["gridworld", "--rule", "simple"], "did you mean 'simplified'"),
     (["gridworld", "--design", "noncentral"], "did you mean 'noncentrality'"),
     (["gridworld", "--significance", "1"], "between 0 and 1"),
-    (["gridworld", "--budget", "2", "--attempts", "3"], "too small for 4 rounds"),
+    (["gridworld", "--budget", "2", "--max-rounds", "3"], "too small for 4 rounds"),
     (["gridworld", "--budget", "100", "--episodes", "10"], "found 10 episodes a round too: leave one of them out"),
     (["gridworld", "--out", "file/below"], "no folder that can be made"),
 ]
@@ -110,7 +110,7 @@ def test_bad_input_is_one_sentence(tmp_path, monkeypatch, arguments, message):
 @pytest.mark.slow
 @pytest.mark.parametrize("world", ["continuous-gridworld", "minigolf", "cartpole"])
 def test_every_kind_of_world_closes_the_loop(tmp_path, world):
-    arguments = ["--learning-steps", "30", "--episodes", "40", "--attempts", "2", "--out", tmp_path]
+    arguments = ["--learning-steps", "30", "--episodes", "40", "--max-rounds", "2", "--out", tmp_path]
     run(world, "--controls", "all", *arguments)
     content = json.loads((tmp_path / "rounds.json").read_text())
     place = make_world(world)

@@ -34,7 +34,7 @@ def left(seen):
 """
 POLE = ["--env", "CartPole-v1", "--parameter", "length=0.3:1", "--parameter", "gravity=5:15:10"]
 NAMES = ["--names", "position,velocity,angle,angular_velocity"]
-QUICK = ["--design", "space-filling", "--attempts", "1", "--episodes", "12"]
+QUICK = ["--design", "space-filling", "--max-rounds", "1", "--episodes", "12"]
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ def test_a_trained_model_acts(run):
     stable_baselines3 = pytest.importorskip("stable_baselines3")
     model = stable_baselines3.PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0, device="cpu")
     model.save("model.zip")
-    code, said = run("configure", *POLE, *QUICK, "--attempts", "0", "--agent", "model.zip")
+    code, said = run("configure", *POLE, *QUICK, "--max-rounds", "0", "--agent", "model.zip")
     assert code == 0 and "Round 1 of at most 1" in said
-    code, said = run("configure", *POLE, *QUICK, "--attempts", "0", "--agent", "model.zip", "--algorithm", "PPO")
+    code, said = run("configure", *POLE, *QUICK, "--max-rounds", "0", "--agent", "model.zip", "--algorithm", "PPO")
     assert code == 0 and "Round 1 of at most 1" in said
     assert run("study", "create", "s.sqlite", *POLE, *QUICK)[0] == 0
     code, said = run("study", "play", "s.sqlite", "--agent", "model.zip", "--algorithm", "PPPO")

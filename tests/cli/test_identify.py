@@ -206,7 +206,7 @@ def test_groups_of_single_parameters(answer, run):
 
 
 def test_groups_from_a_file(answer):
-    Path("groups.toml").write_text('always = ["radio"]\n[groups]\ndriving = ["speed", "left"]\n[fixed]\nroad = 0.0\n')
+    Path("groups.toml").write_text('assume = ["radio"]\n[groups]\ndriving = ["speed", "left"]\n[fixed]\nroad = 0.0\n')
     found = answer("log.csv", "--actions", "move", "--features", "speed,left,radio,road", "--groups", "groups.toml")
     assert [t["group"] for t in found["groups"]] == ["driving", "road"]
     assert found["policy"]["assumed_groups"] == ["intercept", "radio"]
@@ -234,7 +234,7 @@ def test_a_fixed_value_far_away_is_rejected_and_harms_no_other_test(answer):
 
 
 def test_always_is_not_tested(answer):
-    found = answer("log.csv", *ROLES, "--always", "radio")
+    found = answer("log.csv", *ROLES, "--assume", "radio")
     assert [t["group"] for t in found["groups"]] == ["speed", "left"]
     assert found["selected"] == ["speed", "left", "radio"]
 

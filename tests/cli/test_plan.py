@@ -121,7 +121,7 @@ def test_theory_prints_the_papers_quantities(run, log, tmp_path):
         (["--actions", "forc"], "force"),
         (["--actions", "force", "--significance", "2"], "significance"),
         (["--actions", "force", "--covariance", "-1"], "positive definite"),
-        (["--actions", "force", "--always", "speed,left,right,run"], "always controlled"),
+        (["--actions", "force", "--assume", "speed,left,right,run"], "every group is assumed"),
         (["--actions", "force", "--json", "no/such/folder.json"], "folder"),
         (["--actions", "force", "--policy", "network"], "theory and planning are for linear policies"),
     ],

@@ -149,7 +149,7 @@ RULES = st.sampled_from(
     ]
 )
 MORE = st.sampled_from(
-    [(), ("--no-intercept",), ("--firth",), ("--groups", "parameter"), ("--always", "x0"), ("--covariance", "1"),
+    [(), ("--no-intercept",), ("--firth",), ("--groups", "parameter"), ("--assume", "x0"), ("--covariance", "1"),
      ("--covariance", "1e-90"), ("--significance", "1e-12"), ("--significance", "0.9"), ("--weights", "w"),
      ("--policy", "gaussian"), ("--policy", "boltzmann")]
 )  # fmt: skip

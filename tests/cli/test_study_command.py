@@ -36,7 +36,7 @@ def agent(configuration, seed=0, count=60, **origin):
 @pytest.fixture
 def path(tmp_path):
     made = tmp_path / "s.sqlite"
-    said = run("create", made, "--world", "gridworld", "--design", "uniform", "--attempts", 1, "--episodes", 60,
+    said = run("create", made, "--world", "gridworld", "--design", "uniform", "--max-rounds", 1, "--episodes", 60,
                "--configuration", "row=[1,1,1,5,1]", "--significance", 0.02)  # fmt: skip
     assert "A study of 16 units in gridworld." in said and "≤ 0.02" in said and str(made) in said
     return made
@@ -152,7 +152,7 @@ def told_by(study, folder, configuration, seed=0):
     return run("tell", study, folder / "told.parquet", "--configuration", folder / "told.toml")
 
 
-FEW = ["--world", "gridworld", "--features", "row_0,row_1,goal_row_2", "--attempts", 1, "--design", "none"]
+FEW = ["--world", "gridworld", "--features", "row_0,row_1,goal_row_2", "--max-rounds", 1, "--design", "none"]
 
 
 @pytest.mark.parametrize("rule", [["--rule", "combinatorial"], ["--paper-rule"]])
@@ -186,7 +186,7 @@ def test_the_plan_is_what_create_would_do(tmp_path):
         plan.startswith("Plan for at most 120 episodes: at most 2 rounds of 100 and 20.")
         and "at most 2 rounds:" in plan
     )
-    assert run("plan", "--world", "minigolf", "--budget", 10, "--attempts", 3).startswith(
+    assert run("plan", "--world", "minigolf", "--budget", 10, "--max-rounds", 3).startswith(
         "Plan for 10 episodes: 4 rounds of 3"
     )
 

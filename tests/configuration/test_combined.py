@@ -86,7 +86,7 @@ def test_weak_evidence_of_every_round_shows_together_and_stays():
 def test_what_was_selected_is_not_tested_again_and_changes_nothing_for_the_others():
     """The same rounds with every unit tested in each, combined by hand: the same units are selected after every round."""
     space = GaussianLinear(tuple("abcd"), ("push",), 1.0)
-    schedule = Schedule.of(space, True, significance=0.1, attempts=3)
+    schedule = Schedule.of(space, True, significance=0.1, max_rounds=3)
     rng, rounds, looks, again = np.random.default_rng(3), [], {}, 0
     for number in range(4):
         features = rng.normal(size=(60, 4))
@@ -108,7 +108,7 @@ def test_what_was_selected_is_not_tested_again_and_changes_nothing_for_the_other
 def test_units_that_are_not_controlled_are_selected_as_rarely_as_promised_over_batches():
     """Two rounds of a linear agent whose other weights change: P(any false) ≤ δ."""
     space = GaussianLinear(tuple("abcd"), ("push",), 1.0)
-    schedule = Schedule.of(space, True, significance=0.1, attempts=1)
+    schedule = Schedule.of(space, True, significance=0.1, max_rounds=1)
     assert schedule.test == "combined"
     rng, runs, false = np.random.default_rng(5), 300, 0
     for _ in range(runs):

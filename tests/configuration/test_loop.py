@@ -59,7 +59,7 @@ def test_levels_add_up_to_the_significance_and_decisions_stand(grid):
 @pytest.mark.parametrize("test", ["batches", "eprocess"])
 def test_rounds_are_tested_as_is_said(grid, test):
     world, space, observe = grid
-    run = configure(world, observe, KEY, space, design=Uniform(), episodes=30, attempts=1, test=test)
+    run = configure(world, observe, KEY, space, design=Uniform(), episodes=30, max_rounds=1, test=test)
     levels = [r.significance for r in run]
     assert run.status().schedule.test == test
     assert levels == ([0.05, 0.05] if test == "eprocess" else [0.025, 0.025])
@@ -74,7 +74,7 @@ def test_a_batch_that_needs_no_penalty_is_tested_by_rule_2_as_anywhere(grid):
     seen = seen.pairs(world.feature_names, world.action_names)
     outcome = outcome_of_batch(space, Schedule.of(space, True, significance=0.04, test="batches"), seen, ("row_0",))
     found = outcome.identification
-    alone = simplified(space.with_always(("row_0",)), seen, 0.01, "holm")
+    alone = simplified(space.with_assumed(("row_0",)), seen, 0.01, "holm")
     assert (
         found.test.name != "firth"
         and found.selected == alone.selected
@@ -89,7 +89,7 @@ def test_a_batch_that_needs_no_penalty_is_tested_by_rule_2_as_anywhere(grid):
 def test_the_paper_objective_asks_for_each_undecided_unit_in_turn(grid):
     world, space, observe = grid
     design = PaperObjective(num_updates=5)
-    rounds = list(configure(world, observe, KEY, space, design=design, num_episodes=40, num_attempts=1))
+    rounds = list(configure(world, observe, KEY, space, design=design, num_episodes=40, max_rounds=1))
     assert rounds[0].design is None and rounds[0].asked_for == ()
     asked = [r.asked_for for r in rounds[1:]]
     assert all(len(units) == 1 for units in asked)
@@ -101,14 +101,14 @@ def test_the_paper_objective_asks_for_each_undecided_unit_in_turn(grid):
 def test_the_paper_rule_tests_every_round_at_full_significance(grid):
     world, space, observe = grid
     rounds = list(
-        configure(world, observe, KEY, space, design=Uniform(), num_attempts=1, num_episodes=40, paper_rule=True)
+        configure(world, observe, KEY, space, design=Uniform(), max_rounds=1, num_episodes=40, paper_rule=True)
     )
     assert [r.significance for r in rounds] == [0.05, 0.05]
 
 
 def test_the_paper_rule_tests_all_units_in_every_round_of_the_loop(grid):
     world, space, observe = grid
-    options = {"design": Uniform(), "num_attempts": 2, "num_episodes": 300, "significance": 0.05}
+    options = {"design": Uniform(), "max_rounds": 2, "num_episodes": 300, "significance": 0.05}
     rounds = list(configure(world, observe, KEY, space, paper_rule=True, **options))
     d = len(world.feature_names)
     assert len(rounds) == 3 and len(rounds[0].selected) > 1
@@ -126,7 +126,7 @@ def test_the_paper_rule_keeps_the_critical_value_of_d_units_when_some_are_select
     """On orthogonal columns with noise of variance 1, λ of a unit is n·b² for its weight b: it is given, not estimated."""
     units, columns = ("a", "b", "c", "d"), hadamard(64).astype(float)
     space = GaussianLinear(units, ("move",), covariance=1.0)
-    schedule = Schedule.of(space, True, significance=0.05, attempts=3, paper_rule=True)
+    schedule = Schedule.of(space, True, significance=0.05, max_rounds=3, paper_rule=True)
     critical = chi2.isf(0.05 / len(units), 1)
     below, above = critical * (1 - 1e-6), critical * (1 + 1e-6)
     planned = [(40.0, 0.0, 0.0, 0.0), (0.0, below, 0.0, 0.0), (0.0, above, below, below), (below, 0.0, above, below)]
@@ -140,7 +140,7 @@ def test_the_paper_rule_keeps_the_critical_value_of_d_units_when_some_are_select
         np.testing.assert_allclose([row["statistic"] for row in outcome.tests], statistics, rtol=1e-9, atol=1e-9)
         assert outcome.newly_selected == expected
         if number == 1:  # where what was selected is not tested again, the same λ is enough
-            fewer = outcome_of_batch(space, replace(schedule, num_attempts=0, paper_rule=False), data, selected)
+            fewer = outcome_of_batch(space, replace(schedule, max_rounds=0, paper_rule=False), data, selected)
             assert len(fewer.tests) == 3 and fewer.newly_selected == ("b",)
         selected = outcome.selected
     assert selected == ("a", "b", "c") and outcome.undecided == ("d",)
@@ -148,7 +148,7 @@ def test_the_paper_rule_keeps_the_critical_value_of_d_units_when_some_are_select
 
 def test_a_budget_is_kept(grid):
     world, space, observe = grid
-    rounds = list(configure(world, observe, KEY, space, design=Uniform(), budget=161, num_attempts=3))
+    rounds = list(configure(world, observe, KEY, space, design=Uniform(), budget=161, max_rounds=3))
     assert [r.num_episodes for r in rounds] == [41, 40, 40, 40]
     planned = list(configure(world, observe, KEY, space, design=Uniform(), budget=129))
     assert [r.num_episodes for r in planned] == [43, 43, 43]
@@ -163,7 +163,7 @@ def test_a_budget_is_kept(grid):
 def test_the_same_key_gives_the_same_rounds(grid):
     world, space, observe = grid
     first, second = (
-        [(r.selected, r.configuration) for r in configure(world, observe, KEY, space, num_episodes=40, num_attempts=1)]
+        [(r.selected, r.configuration) for r in configure(world, observe, KEY, space, num_episodes=40, max_rounds=1)]
         for _ in range(2)
     )
     assert first == second
@@ -190,9 +190,9 @@ def test_united_supports_are_the_minimal_ones_that_explain_every_round():
 
 def test_combinatorial_rounds_unite_their_supports(grid):
     world, space, observe = grid
-    small = space.with_always(n for n in world.feature_names if n not in (*OWNED[:2], "row_3", "col_3"))
+    small = space.with_assumed(n for n in world.feature_names if n not in (*OWNED[:2], "row_3", "col_3"))
     rounds = list(
-        configure(world, observe, KEY, small, "combinatorial", design=Uniform(), num_attempts=1, num_episodes=300)
+        configure(world, observe, KEY, small, "combinatorial", design=Uniform(), max_rounds=1, num_episodes=300)
     )
     assert set(OWNED[:2]) <= set(rounds[-1].selected)
     assert "row_3" not in rounds[-1].selected
@@ -218,7 +218,7 @@ def test_a_batch_too_small_to_test_is_said_not_thrown(grid):
     world, space, _ = grid
     features = np.eye(len(world.feature_names))[:4]
     short = Sample(features, np.array([0, 1, 2, 3]), world.feature_names, world.action_names)
-    outcome = outcome_of_batch(space, Schedule.of(space, True, num_attempts=0), short)
+    outcome = outcome_of_batch(space, Schedule.of(space, True, max_rounds=0), short)
     assert outcome.identification is None and outcome.tests == []
     assert outcome.newly_selected == ()
     assert "could not be tested" in outcome.warnings[-1]
@@ -232,7 +232,7 @@ def test_batches_that_show_a_single_action_do_not_end_the_loop(grid):
     def observe(key, configuration, num_episodes):
         return rollout(world, space, always_right, configuration, key, num_episodes)
 
-    rounds = list(configure(world, observe, KEY, space, num_episodes=40, num_attempts=1))
+    rounds = list(configure(world, observe, KEY, space, num_episodes=40, max_rounds=1))
     assert len(rounds) == 2
     assert all(r.identification is None and "never chooses" in r.warnings[-1] for r in rounds)
     assert rounds[-1].selected == ()

@@ -48,7 +48,7 @@ def test_the_plan_is_said_and_kept_by_a_study(tmp_path):
     )
     planned = Study.create(tmp_path / "a.sqlite", "gridworld", budget=120)
     assert planned.settings["num_rounds"] == 2 and planned.ask().num_episodes == 60
-    told = Study.create(tmp_path / "b.sqlite", "gridworld", budget=120, attempts=5)
+    told = Study.create(tmp_path / "b.sqlite", "gridworld", budget=120, max_rounds=5)
     assert told.settings["num_rounds"] == 6
 
 

@@ -158,7 +158,9 @@ def test_the_loop_configures_an_environment_and_finds_what_watching_misses():
     found = {}
     for design in ("simulated", "none"):
         rounds = list(
-            configure(WORLD, WORLD.observe(agent), KEY, design=design_for(design, WORLD), attempts=1, significance=1e-4)
+            configure(
+                WORLD, WORLD.observe(agent), KEY, design=design_for(design, WORLD), max_rounds=1, significance=1e-4
+            )
         )
         found[design] = rounds[-1].selected
     assert found == {"simulated": ("observation[0]", "observation[1]"), "none": ("observation[0]",)}

@@ -10,5 +10,5 @@ def test_a_truth_about_features_says_nothing_of_single_weights_or_groups():
     assert kept(("row_0[up]", "row_0[down]"), ["row_0"]) is None
     assert kept(("mine", "row_3"), ["row_0", "row_3"]) is None
     assert kept(("row_0", "row_3"), ["row_3"]) == ["row_3"]
-    assert kept(("row_3",), ["row_0", "row_3"], always=["row_0"]) == ["row_0", "row_3"]
+    assert kept(("row_3",), ["row_0", "row_3"], assume=["row_0"]) == ["row_0", "row_3"]
     assert kept(("row_0[up]",), []) == [] and kept(("row_0",), None) is None

@@ -17,7 +17,7 @@ TRIP, COUNT = np.arange(90) // 9, RNG.integers(1, 3, 90).astype(float)
 FRAME = polars.DataFrame({"speed": X[:, 0], "left": X[:, 1], "force": FORCE, "trip": TRIP, "count": COUNT})
 COLUMNS = {"features": ["speed", "left"], "episodes": "trip", "weights": "count"}
 OLD_COLUMNS = {"names": ["speed", "left"], "episode": "trip", "weight": "count"}
-OLDER = {"names", "action", "episode", "weight", "subject", "path", "dependence", "metadata"}
+OLDER = {"names", "action", "episode", "weight", "subject", "path", "dependence", "metadata", "always", "weights_are"}
 
 
 @pytest.fixture
@@ -73,13 +73,38 @@ def test_words_of_the_plan_and_of_the_policy_are_known_to_plan():
 
 def test_a_study_takes_the_words_of_its_command_and_the_older_ones(tmp_path):
     new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
-    here = Study.create(new, "minigolf", attempts=2, episodes=30, configuration={"putter_length": 9.0})
-    there = Study.create(old, "minigolf", num_attempts=2, num_episodes=30, initial={"putter_length": 9.0})
+    here = Study.create(new, "minigolf", max_rounds=2, episodes=30, configuration={"putter_length": 9.0})
+    with pytest.warns(DeprecationWarning, match=r"create: num_attempts= is now max_rounds="):
+        there = Study.create(old, "minigolf", num_attempts=2, num_episodes=30, initial={"putter_length": 9.0})
     assert here.settings == there.settings
-    assert (here.settings["num_attempts"], here.settings["num_episodes"]) == (2, 30)
+    assert (here.settings["max_rounds"], here.settings["num_episodes"]) == (2, 30)
     assert here.settings["initial"]["putter_length"] == 9.0
-    with pytest.raises(InputError, match="create has no argument 'atempts': did you mean 'attempts'"):
-        Study.create(tmp_path / "none.sqlite", "minigolf", atempts=2)
+    with pytest.raises(InputError, match="create has no argument 'max_round': did you mean 'max_rounds'"):
+        Study.create(tmp_path / "none.sqlite", "minigolf", max_round=2)
+
+
+@pytest.mark.parametrize(
+    ("test", "old", "new"),
+    [
+        ("lean", {"always": ["left"]}, {"assume": ["left"]}),
+        ("wilks", {"weights": COUNT, "weights_are": "counts"}, {"weights": COUNT, "weight_type": "frequency"}),
+        ("lean", {"dependence": "rows"}, {"clusters": "rows"}),
+    ],
+)
+def test_renamed_words_warn_once_and_mean_the_same(test, old, new):
+    wanted = identify(X, FORCE, features=["speed", "left"], test=test, **new).to_json()
+    (word,), (now,) = old.keys() - new.keys(), new.keys() - old.keys()
+    with pytest.warns(DeprecationWarning, match=f"identify: {word}= is now {now}="):
+        assert identify(X, FORCE, features=["speed", "left"], test=test, **old).to_json() == wanted
+
+
+@pytest.mark.parametrize("kind", [policyspace.GaussianLinear, policyspace.PolicySpec, policyspace.SoftmaxNetwork])
+def test_policies_know_the_older_word_for_assumed_groups(kind):
+    with pytest.warns(DeprecationWarning, match=f"{kind.__name__}: always= is now assume="):
+        made = kind(always=["left"])
+    assert vars(made) == vars(kind(assume=["left"]))
+    with pytest.raises(InputError, match=f"{kind.__name__} has no argument 'asume': did you mean 'assume'"):
+        kind(asume=["left"])
 
 
 def test_a_word_and_its_older_form_are_one_too_many():

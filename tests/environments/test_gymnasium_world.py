@@ -213,7 +213,7 @@ def test_a_study_in_rooms_finds_the_category_that_is_used(tmp_path):
     def agent(seen):
         return int(rng.choice(3, p=[0.6, 0.3, 0.1] if seen["room"] == 1 else [0.1, 0.3, 0.6]))
 
-    study = Study.create(tmp_path / "a.sqlite", env=Rooms, parameters={"sticks": (0.1, 0.9)}, attempts=1, episodes=60)
+    study = Study.create(tmp_path / "a.sqlite", env=Rooms, parameters={"sticks": (0.1, 0.9)}, max_rounds=1, episodes=60)
     first = study.play(agent)
     assert first.newly_selected == ("room",) and not first.warnings
     reopened = Study.open(tmp_path / "a.sqlite", env=Rooms)
@@ -227,7 +227,7 @@ def test_a_study_of_frozen_lake_goes_from_create_to_a_round(tmp_path):
     chances = np.random.default_rng(5).dirichlet(np.full(4, 10.0), 16)
     rng = np.random.default_rng(0)
     study = Study.create(
-        tmp_path / "a.sqlite", env="FrozenLake-v1", parameters={"success_rate": (0.2, 0.9)}, attempts=1, episodes=300
+        tmp_path / "a.sqlite", env="FrozenLake-v1", parameters={"success_rate": (0.2, 0.9)}, max_rounds=1, episodes=300
     )
     assert study.world.feature_names == tuple(f"observation={i}" for i in range(1, 16))
     found = study.play(lambda tile: int(rng.choice(4, p=chances[tile])))

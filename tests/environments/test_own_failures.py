@@ -191,7 +191,7 @@ def test_the_limit_of_an_environment_is_its_own():
 
 def test_what_is_cut_off_is_said_in_the_round():
     world, rng = GymnasiumWorld.of(faulty.Endless, K), np.random.default_rng(0)
-    run = configure(world, world.observe(lambda seen: int(rng.integers(2))), KEY, episodes=2, attempts=0)
+    run = configure(world, world.observe(lambda seen: int(rng.integers(2))), KEY, episodes=2, max_rounds=0)
     (warning,) = [w for r in run for w in r.warnings if "cut off" in w]
     assert warning.startswith("2 of 2 episodes were cut off after 1000 steps, for the environment sets no limit")
     simulated = world.simulate(world.policy_space(), np.zeros(3), {"k": 1.0}, KEY, 1)

@@ -66,7 +66,7 @@ def test_groups_are_paths():
     params = {"body": {"w": np.zeros((2, 3)), "b": np.zeros(2)}, "head": np.zeros(2)}
     space = CustomPolicy(lambda p, s, a: 0.0, params, ("x",), groups={"third": "body/w[:, 2]", "head": "head"})
     assert space.groups[0].indices == (4, 7) and space.groups[1].indices == (8, 9)
-    assert space.groups[2].always and space.named(space.full_support) == ["third", "head"]
+    assert space.groups[2].assumed and space.named(space.full_support) == ["third", "head"]
     whole = CustomPolicy(lambda p, s, a: 0.0, params, ("x",), groups={"body": "body"})
     assert whole.groups[0].indices == tuple(range(8))
     assert [g.name for g in CustomPolicy(lambda p, s, a: 0.0, params, ("x",)).groups] == ["body/b", "body/w", "head"]

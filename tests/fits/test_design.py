@@ -186,7 +186,7 @@ def test_every_gaussian_support_is_its_own_fit(covariance, k, collinear):
         covariance = root @ root.T
     data = Sample.from_arrays(x, y)
     groups = {"ab": ["x0", "x1"]}
-    space = GaussianLinear(data.names, data.action_names, covariance, groups, always=("x4",))
+    space = GaussianLinear(data.names, data.action_names, covariance, groups, assume=("x4",))
     likelihood = likelihood_of(space, data)
     tested = list(space.tested)
     found = likelihood.statistics_of_all(tested)

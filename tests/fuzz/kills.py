@@ -93,7 +93,7 @@ def _works(shared: Path) -> dict[str, Work]:
         "ask": Work(["study", "ask", "s.sqlite", "--out", "o.toml"], lambda: Path("o.toml").read_text(), 0.2, study),
         "tell": Work(["study", "tell", "s.sqlite", "new.csv"], _rounds, 0.2, batch),
         "configure": Work(
-            ["configure", "gridworld", *simulated, "--attempts", "1", "--design", "uniform", "--out", "out"],
+            ["configure", "gridworld", *simulated, "--max-rounds", "1", "--design", "uniform", "--out", "out"],
             _json("out/rounds.json"),
             0.05,
         ),

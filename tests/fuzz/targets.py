@@ -144,10 +144,10 @@ CHOICES = {
     "--groups": ["feature", "parameter", "hidden", "output", "none.toml", "."],
     "--hidden": ["1", "0", "-1", "1000000000", "9" * 30, "1,1,1", ",", "x"],
     "--features": ["x", "x,y", "*", "x*", "[", ",", '"', "x,x", "\0", "c0"],
-    "--always": ["x", "y", "x,y", "q", ""],
+    "--assume": ["x", "y", "x,y", "q", ""],
     "--reference": ["go", "stop", "x", "", "0"],
     "--missing": ["drop", "error", "x"],
-    "--dependence": ["auto", "rows", "episodes", "x"],
+    "--clusters": ["auto", "rows", "blocks", "episodes", "x"],
     "--categorical": ["x", "move", "y", "q"],
     "--weights": ["x", "y", "e", "move"],
     "--subjects": ["e", "x", "move"],
@@ -179,7 +179,7 @@ def options(rng: random.Random) -> Case:
 
 
 TOML = [
-    'always = ["x"]\n[groups]\np = ["x", "y"]\n[fixed]\nx = 0.5\n', "[groups]\np = ['x']\n", "[fixed]\nx = 1e300\n",
+    'assume = ["x"]\n[groups]\np = ["x", "y"]\n[fixed]\nx = 0.5\n', "[groups]\np = ['x']\n", "[fixed]\nx = 1e300\n",
     "row = [1.0, 1.0, 1.0, 1.0, 1.0]\n", '"row[2]" = 2.5\n', "[fixed]\nx = inf\n", "a = [[[[1]]]]\n", "a.b.c.d = 1\n",
 ]  # fmt: skip
 
@@ -370,8 +370,8 @@ def api(rng: random.Random) -> Case:
 
 
 ARGUMENTS = {
-    "data", "actions", "features", "episodes", "weights", "policy", "hidden", "covariance", "groups", "always", "fixed",
-    "seed", "reference", "rule", "significance", "correction", "test", "dependence", "intercept", "missing",
+    "data", "actions", "features", "episodes", "weights", "policy", "hidden", "covariance", "groups", "assume", "fixed",
+    "seed", "reference", "rule", "significance", "correction", "test", "clusters", "intercept", "missing",
 }  # fmt: skip
 
 

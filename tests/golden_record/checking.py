@@ -12,10 +12,10 @@ from .answers import by_value, identified, selector, weights
 
 KINDS = {"labels": True, "amounts": False}
 DEPENDENCE: dict[str, tuple[Any, dict[str, Any]]] = {
-    "rows": (data.rows_alone, {"dependence": "rows"}),
+    "rows": (data.rows_alone, {"clusters": "rows"}),
     "blocks": (data.one_long_log, {}),
     "episodes": (data.in_episodes, {"episodes": "run"}),
-    "named episodes": (data.in_episodes, {"episodes": "run", "dependence": "episodes"}),
+    "named episodes": (data.in_episodes, {"episodes": "run", "clusters": "episodes"}),
     "subjects": (data.of_people, {"subjects": "who", "features": data.NAMES}),
 }
 
@@ -48,7 +48,7 @@ def _robust() -> dict[str, Any]:
         found[f"robust, {kind}, many subjects"] = partial(solve, many, people)
         found[f"robust, {kind}, few subjects"] = partial(solve, few, people)
         found[f"robust, {kind}, combinatorial"] = partial(solve, many, people | {"rule": "combinatorial"})
-        shares = {"features": data.NAMES, "weights": "share", "weights_are": "sampling"}
+        shares = {"features": data.NAMES, "weights": "share", "weight_type": "sampling"}
         found[f"sampling weights, {kind}"] = partial(solve, partial(data.of_people, discrete), shares)
         both = shares | {"subjects": "who"}
         found[f"sampling weights of subjects, {kind}"] = partial(solve, partial(data.of_people, discrete), both)
@@ -129,7 +129,7 @@ def selected_of_people(folder: Path) -> dict[str, Any]:
 
     frame = data.of_people(False)
     features, actions = frame.select(data.NAMES).to_numpy(), frame["action"].to_numpy()
-    made = PolicySelector(weights_are="sampling")
+    made = PolicySelector(weight_type="sampling")
     return selector(made.fit(features, actions, weights=frame["share"].to_numpy(), subjects=frame["who"].to_numpy()))
 
 
@@ -139,7 +139,7 @@ ALONE = {
     "each sex, subjects": of_sexes,
     "selector, labels": partial(selected, True, {}),
     "selector, amounts, combinatorial": partial(selected, False, {"rule": "combinatorial", "keep_undecided": True}),
-    "selector, always": partial(selected, True, {"always": ["far"], "test": "wilks", "significance": 0.01}),
+    "selector, always": partial(selected, True, {"assume": ["far"], "test": "wilks", "significance": 0.01}),
     "selector, people": selected_of_people,
 }
 

@@ -125,7 +125,7 @@ def world(kind: str, folder: Path) -> dict[str, Any]:
 def played(kind: str, settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     """A study of an environment, in which an agent plays two rounds; opened anew from its file for each."""
     make, discrete = LANES[kind]
-    common = {"attempts": 1, "episodes": 12, "seed": 5}
+    common = {"max_rounds": 1, "episodes": 12, "seed": 5}
     policyspace.Study.create(folder / "lane.sqlite", env=make, parameters=BOUNDS, **(common | settings))
     agent = Driver(discrete)
     first = asked(policyspace.Study.open(folder / "lane.sqlite", env=make).ask())
@@ -139,7 +139,7 @@ def configured(kind: str, settings: dict[str, Any], folder: Path) -> list[dict[s
     make, discrete = LANES[kind]
     place = policyspace.GymnasiumWorld.of(make, BOUNDS)
     rounds = policyspace.configure(
-        place, place.observe(Driver(discrete)), key(3), **({"attempts": 1, "episodes": 12} | settings)
+        place, place.observe(Driver(discrete)), key(3), **({"max_rounds": 1, "episodes": 12} | settings)
     )
     return [told(one) | {"answer": _answer(one)} for one in rounds]
 
@@ -150,7 +150,7 @@ def _answer(one: Any) -> dict[str, Any] | None:
 
 def in_world(name: str, settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     """A study of one of our worlds, that is asked and told twice."""
-    common = {"attempts": 1, "episodes": 12, "seed": 6}
+    common = {"max_rounds": 1, "episodes": 12, "seed": 6}
     made = policyspace.Study.create(folder / "study.sqlite", name, **(common | settings))
     requests, tell = [], told_by(name)
     for number in range(2):
@@ -181,7 +181,7 @@ PROBLEMS |= {
     "study, lane, labels, uniform, batches": partial(played, "labels", {"design": "uniform", "test": "batches"}),
     "study, lane, labels, e-process": partial(refused, partial(played, "labels", {"test": "eprocess"})),
     "study, lane, amounts, budget": partial(
-        played, "amounts", {"design": "space-filling", "budget": 30, "episodes": None, "attempts": None}
+        played, "amounts", {"design": "space-filling", "budget": 30, "episodes": None, "max_rounds": None}
     ),
     "study, lane, amounts, combinatorial": partial(
         played, "amounts", {"design": "uniform", "rule": "combinatorial", "significance": 0.1}

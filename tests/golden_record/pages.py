@@ -133,7 +133,7 @@ def drawn(arguments: tuple[str, ...], folder: Path) -> dict[str, Any]:
 
 def of_study(world: str, folder: Path) -> dict[str, Any]:
     """The page of a study after two rounds, and its pictures."""
-    common: dict[str, Any] = {"attempts": 1, "episodes": 12, "seed": 5, "design": "uniform"}
+    common: dict[str, Any] = {"max_rounds": 1, "episodes": 12, "seed": 5, "design": "uniform"}
     if world == "lane":
         made = policyspace.Study.create(folder / "study.sqlite", env=lane, parameters=BOUNDS, **common)
         agent = Driver()
@@ -232,10 +232,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "identify made.csv --test wilks",
     ),
     "configure": (
-        "configure minigolf --controls x --learning-steps 5 --episodes 8 --attempts 1 --design uniform --out run --seed 3",
+        "configure minigolf --controls x --learning-steps 5 --episodes 8 --max-rounds 1 --design uniform --out run --seed 3",
     ),
     "study": (
-        "study create s.sqlite --world minigolf --design uniform --attempts 1 --episodes 12 --seed 2",
+        "study create s.sqlite --world minigolf --design uniform --max-rounds 1 --episodes 12 --seed 2",
         "study plan --world minigolf --budget 40",
         "study ask s.sqlite --out next.toml",
         "study tell s.sqlite golf.csv --configuration next.toml",

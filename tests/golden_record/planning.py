@@ -99,7 +99,7 @@ PROBLEMS |= {
     f"command {command}, {' '.join(arguments)}": partial(commands, command, arguments)
     for command, arguments in (
         ("identify", ("--weight", "count")),
-        ("identify", ("labels", "--rule", "combinatorial", "--always", "far")),
+        ("identify", ("labels", "--rule", "combinatorial", "--assume", "far")),
         ("identify", ("labels", "--firth", "--features", "near,far,left")),
         ("plan", ("labels", "--power", "0.8", "--features", "near,far,left,weather")),
         ("theory", ("--covariance", "1", "--features", "near,far,left")),

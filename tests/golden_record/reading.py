@@ -55,12 +55,12 @@ DERIVED = {
     "offset, two labels": partial(derived, partial(data.rows_alone, True), {"offset": "left"}),
     "offset, lean": partial(derived, partial(data.rows_alone, False), {"offset": "left", "test": "lean"}),
     "offset of each label": partial(three_labels, 2),
-    "counts, labels": partial(derived, partial(data.frame, True), {"weights": "count", "weights_are": "counts"}),
+    "counts, labels": partial(derived, partial(data.frame, True), {"weights": "count", "weight_type": "frequency"}),
     "counts, lean": partial(refused, partial(derived, partial(data.frame, False), {"weights": "count", "test": "lean"})),
     "counts, amounts": partial(derived, partial(data.frame, False), {"weights": "count", "test": "auto"}),
     "categories and missing values": partial(derived, with_holes, {"missing": "drop", "categorical": ["zone"]}),
     "reference": partial(derived, partial(data.frame, True), {"reference": "brake", "rule": "combinatorial"}),
-    "fixed and always": partial(derived, partial(data.rows_alone, True), {"always": ["far"], "fixed": {"left": 0.5}}),
+    "fixed and always": partial(derived, partial(data.rows_alone, True), {"assume": ["far"], "fixed": {"left": 0.5}}),
 }  # fmt: skip
 
 
@@ -271,7 +271,7 @@ PASSES = {
     "labels, counts": partial(in_passes, "label", {"test": "wilks", "weights": "count"}),
     "bent amounts": partial(in_passes, "bent", {}),
     "labels, lean": partial(in_passes, "label", {"test": "lean"}),
-    "amounts, lean, episodes": partial(in_passes, "amount", {"test": "lean", "dependence": "episodes"}),
+    "amounts, lean, episodes": partial(in_passes, "amount", {"test": "lean", "clusters": "episodes"}),
     "labels, lags": partial(refused, partial(in_passes, "label", {"test": "wilks", "lags": 1})),
     "amounts, subjects": partial(in_passes, "amount", {"episodes": None, "subjects": "run"}),
     "choices by patterns": partial(refused, partial(choices_in_passes, False)),

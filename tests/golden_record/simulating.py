@@ -65,7 +65,7 @@ def configured(name: str, settings: dict[str, Any], always: bool, folder: Path) 
     """Rounds of `configure`; of a grid world only four features are in question, where it says so."""
     world = policyspace.make_world(name, **({"horizon": 15} if name == "gridworld" else {}))
     space, theta = agent(world)
-    tested = space.with_always([n for n in world.feature_names if n not in ASKED]) if always else space
+    tested = space.with_assumed([n for n in world.feature_names if n not in ASKED]) if always else space
 
     def observe(key: Any, configuration: Any, num_episodes: int) -> Any:
         return policyspace.rollout(world, space, theta, configuration, key, num_episodes)
@@ -97,7 +97,7 @@ DESIGNS = {
 
 
 def configure_command(folder: Path) -> dict[str, Any]:
-    run("configure", "gridworld", "--learning-steps", 10, "--episodes", 40, "--attempts", 1, "--design", "uniform",
+    run("configure", "gridworld", "--learning-steps", 10, "--episodes", 40, "--max-rounds", 1, "--design", "uniform",
         "--controls", "goal_row_2,row_0", "--seed", 3, "--out", folder / "run")  # fmt: skip
     written = json.loads((folder / "run" / "rounds.json").read_text(encoding="utf-8"))
     return without_words(written) | {"files": sorted(path.name for path in (folder / "run").iterdir())}
@@ -168,7 +168,7 @@ def told_by(name: str) -> Any:
 
 
 def linear_study(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
-    common = {"num_attempts": 1, "num_episodes": 12, "seed": 5}
+    common = {"max_rounds": 1, "num_episodes": 12, "seed": 5}
     return study(folder / "study.sqlite", told_by(settings["world"]), common | settings)
 
 
@@ -193,7 +193,7 @@ def network_study(folder: Path) -> dict[str, Any]:
 def study_file(folder: Path) -> dict[str, Any]:
     """The tables of the file of a study, and what the header says it is."""
     path = folder / "study.sqlite"
-    run("study", "create", path, "--world", "minigolf", "--design", "none", "--attempts", 1)
+    run("study", "create", path, "--world", "minigolf", "--design", "none", "--max-rounds", 1)
     run("study", "ask", path, "--json", folder / "ask.json")
     policyspace.write(told_by("minigolf")(0, {}), folder / "told.csv")
     run("study", "tell", path, folder / "told.csv")
@@ -221,14 +221,14 @@ def tables(path: Path) -> dict[str, list[list[Any]]]:
 
 
 def _rounds(world: str, design: str, always: bool = True, **settings: Any) -> Any:
-    small = {"design": DESIGNS[design], "num_episodes": 40, "num_attempts": 1}
+    small = {"design": DESIGNS[design], "num_episodes": 40, "max_rounds": 1}
     return partial(configured, world, small | settings, always)
 
 
 PROBLEMS: dict[str, Any] = {f"episodes, {name}": partial(episodes, name) for name in WORLDS}
 PROBLEMS |= {
     "learning, minigolf": partial(learned, "minigolf"),
-    "configured gridworld, uniform": _rounds("gridworld", "uniform", num_attempts=2),
+    "configured gridworld, uniform": _rounds("gridworld", "uniform", max_rounds=2),
     "configured gridworld, all features": _rounds(
         "gridworld", "uniform", False, num_episodes=None, budget=100, significance=0.1
     ),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyspace import InputError, PolicySpec, Sample, identify, likelihood_of
+from policyspace import InputError, PolicySpec, Sample, identify, likelihood_of, read_answer
 from policyspace.inference import RandomEffects
 
 NAMES = ("used", "mixed_sign", "idle")
@@ -60,11 +60,11 @@ def test_in_a_balanced_design_it_is_the_t_test_of_the_subjects_own_slopes(seed):
     for column, found in enumerate(p_values(test), start=1):
         wanted = stats.ttest_1samp(slopes[column], 0.0)
         assert found == pytest.approx(wanted.pvalue, rel=0.02)
-        assert test.effects.average[column] == pytest.approx(slopes[column].mean(), rel=0.02, abs=0.003)
+        assert test.effects(0.05).average[column - 1] == pytest.approx(slopes[column].mean(), rel=0.02, abs=0.003)
     # The spread of slopes beyond what 12 rows of noise make of them.
     noise = np.sum((data.actions.reshape(9, 12).T - design @ slopes) ** 2) / (9 * 9)
     own = slopes.var(axis=1, ddof=1) - noise * np.diag(np.linalg.inv(design.T @ design))
-    assert test.effects.spread[1:] ** 2 == pytest.approx(own[1:], rel=0.1)
+    assert np.square(test.effects(0.05).spread) == pytest.approx(own[1:], rel=0.1)
 
 
 def test_nothing_depends_on_units_and_order():
@@ -85,7 +85,7 @@ def test_separated_subjects_do_no_harm():
     codes[data.subjects == 2] = 0
     codes[data.subjects == 3] = (data.features[data.subjects == 3, 0] > 0).astype(int)
     test = test_of(replace(data, actions=codes))
-    assert test.fit.converged and np.isfinite(test.effects.weights).all()
+    assert test.fit.converged and np.isfinite(test.effects(0.05).weights).all()
     assert p_values(test)[2] > 0.05
 
 
@@ -97,7 +97,7 @@ def test_constants_of_subjects_have_fewer_degrees_of_freedom():
     )
     test = test_of(both)
     assert test.varying.tolist() == [True, True, True, True, False]
-    assert test.effects.spread[-1] == 0.0  # every subject has one age
+    assert test.effects(0.05).spread[-1] == 0.0  # every subject has one age
     means = [data.actions[data.subjects == s].mean() for s in range(10)]
     wanted = stats.linregress([age[data.subjects == s][0] for s in range(10)], means).pvalue
     assert p_values(test)[-1] == pytest.approx(wanted, abs=0.1)
@@ -166,3 +166,41 @@ def test_its_level(case):
     _, mixed, idle = errors_and_power(case, 500)
     for wrong in (mixed, idle):
         assert stats.binom.sf(wrong - 1, 500, 0.06) > 1e-2
+
+
+def test_weights_of_subjects_are_shrunken_by_the_noise_of_their_own():
+    """In a balanced design with known variances the shrunken slope is the best linear prediction."""
+    data = same_rows(9, 1, spread=0.8)
+    design = np.column_stack([np.ones(12), data.features[:12]])
+    own = np.linalg.lstsq(design, data.actions.reshape(9, 12).T, rcond=None)[0][1:].T
+    test = test_of(data)
+    found = test.effects(0.05)
+    left = data.actions.reshape(9, 12) - np.array(found.weights) @ design[:, 1:].T
+    left -= left.mean(axis=1, keepdims=True)
+    noise = np.sum(left**2) / (9 * 9)  # a little more than that of the subjects' own fits
+    share = np.square(found.spread) / (np.square(found.spread) + noise / 12)
+    wanted = found.average + share * (own - found.average)
+    assert np.array(found.weights) == pytest.approx(wanted, abs=0.01)
+
+
+def test_an_answer_says_how_subjects_differ(tmp_path):
+    data = subjects(8, 60, 9, "discrete", used=1.5)
+    answer = identify(replace(data, subjects=np.array([f"s{i}" for i in data.subjects])))
+    found = answer.subjects
+    assert found.names == tuple(f"s{i}" for i in range(8)) and found.at_least["used"] >= 6
+    assert found.at_least["idle"] == 0
+    assert f"used by at least {found.at_least['used']} of 8" in str(answer)
+    assert [row[0] for row in found.table().rows] == ["average", *found.names]
+    (tmp_path / "answer.json").write_text(answer.to_json())
+    assert read_answer(tmp_path / "answer.json").subjects == found
+    assert len(found.plot().axes) == 3 and "Weights of each subject" in answer.report(tmp_path / "a.html").read_text()
+    assert identify(data, test="lean").subjects is None and "subjects" not in identify(data, test="lean").to_dict()
+
+
+def test_no_number_of_subjects_is_told_where_their_rows_depend_on_each_other():
+    data = subjects(8, 200, 8)
+    inside = np.arange(data.num_rows) % 200
+    held = np.repeat(np.arange(data.num_rows), 1) - inside % 10  # each decision is held for ten rows
+    dependent = replace(data, features=data.features[held], actions=data.actions[held])
+    assert test_of(dependent).effects(0.05).at_least == {}
+    assert set(test_of(data).effects(0.05).at_least) == set(NAMES)

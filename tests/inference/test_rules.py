@@ -66,8 +66,8 @@ def brute_force(likelihood, data, significance, paper_rule=False, constant=False
         g: min(1.0, factor * max(p_values[m] for m in range(2**size) if not m >> bit & 1))
         for bit, g in enumerate(space.tested)
     }
-    always = {g for g, group in enumerate(space.groups) if group.always}
-    return {supports[m] | always for m in chosen}, adjusted
+    assume = {g for g, group in enumerate(space.groups) if group.assumed}
+    return {supports[m] | assume for m in chosen}, adjusted
 
 
 def _p_value(likelihood, statistic, m):
@@ -110,7 +110,7 @@ def test_boltzmann_rule_1_is_brute_force(seed, k):
 def test_rule_1_with_groups_of_all_kinds(family):
     more = {"covariance": [1.0, 2.0]} if family is gaussian else {}
     check(*family(3, q=3, k=2, groups="parameter", **more))
-    check(*family(4, q=6, k=2, groups={"pair": ["x0", "x3"]}, always=("x5",), **more))
+    check(*family(4, q=6, k=2, groups={"pair": ["x0", "x3"]}, assume=("x5",), **more))
     check(*family(5, q=4, fixed={"x0": 0.3, "x2": -0.2}, intercept=False))
 
 
@@ -281,7 +281,7 @@ def test_rule_2_is_one_test_a_group_and_statsmodels_correction(family, correctio
 
 
 def test_no_tested_groups_leave_the_full_support():
-    likelihood, _ = gaussian(0, q=2, always=("x0", "x1"))
+    likelihood, _ = gaussian(0, q=2, assume=("x0", "x1"))
     found = search_supports(WilksTest(likelihood), 0.05)
     assert found.supports == [likelihood.space.full_support] and found.adjusted == {}
     assert Lattice.of(WilksTest(likelihood), []).exact

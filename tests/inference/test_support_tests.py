@@ -283,7 +283,7 @@ def test_closed_testing_finds_what_brute_force_finds(seed, monotone):
     rng = np.random.default_rng(seed)
     data = amounts()
     space = GaussianNetwork(NAMES, data.action_names, (2,), 0.09)
-    rest = {i for i, g in enumerate(space.groups) if g.always}
+    rest = {i for i, g in enumerate(space.groups) if g.assumed}
     supports = [frozenset(c) | rest for r in range(4) for c in itertools.combinations(space.tested, r)]
     p = {s: float(rng.choice([0.01, 0.5])) for s in supports}
     if monotone:

@@ -526,7 +526,7 @@ def test_other_tests_cost_more_pairs():
         ({"confidence": 2}, "the confidence must lie between 0 and 1"),
         ({"effect": -1.0}, "the effect must be a positive number"),
         ({"test": "wilk"}, "did you mean 'wilks'"),
-        ({"always": ["x0", "x1"]}, "every group is declared always controlled"),
+        ({"assume": ["x0", "x1"]}, "every group is assumed"),
     ],
 )
 def test_bad_settings_are_one_sentence(options, sentence):

@@ -16,8 +16,8 @@ NAMES = ("a", "b", "c", "d")
 
 
 def test_groups_hold_columns_and_no_parameters():
-    space = ModelFree(NAMES, groups={"pair": ["d", "a"]}, always=["c"])
-    assert [(group.name, group.always) for group in space.groups] == [("pair", False), ("b", False), ("c", True)]
+    space = ModelFree(NAMES, groups={"pair": ["d", "a"]}, assume=["c"])
+    assert [(group.name, group.assumed) for group in space.groups] == [("pair", False), ("b", False), ("c", True)]
     assert space.group_columns() == {0: (0, 3), 1: (1,), 2: (2,)}
     assert (space.num_parameters, space.tested) == (0, (0, 1))
     blocked = ModelFree(("a=u", "a=v", "b"), blocks={"a": ("a=u", "a=v")})
@@ -26,7 +26,7 @@ def test_groups_hold_columns_and_no_parameters():
 
 def test_it_waits_for_its_data_and_is_no_model():
     data = Sample.from_arrays(X, FORCE, NAMES)
-    space = ModelFree(always=["a"]).bind(data)
+    space = ModelFree(assume=["a"]).bind(data)
     assert space.feature_names == NAMES
     assert space.mean(np.zeros(0), X) is None
     for call in (space.sample, space.log_prob):
@@ -48,8 +48,8 @@ def test_nothing_is_fitted():
 
 
 def test_the_answer_is_that_of_the_lean_test():
-    direct = ScoreTest(X, FORCE, [(0, 3), (1,), (2,)], always=[2]).local_p_values([frozenset({1}), frozenset({0})])
-    made = identify(X, FORCE, features=NAMES, policy="any", groups={"pair": ["a", "d"]}, always=["c"])
+    direct = ScoreTest(X, FORCE, [(0, 3), (1,), (2,)], assume=[2]).local_p_values([frozenset({1}), frozenset({0})])
+    made = identify(X, FORCE, features=NAMES, policy="any", groups={"pair": ["a", "d"]}, assume=["c"])
     assert [test.group for test in made.groups] == ["pair", "b"]
     assert [test.p_value for test in made.groups] == direct
     assert made.support == ("pair", "b", "c")

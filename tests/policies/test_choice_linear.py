@@ -67,8 +67,8 @@ def test_groups_by_attribute_by_parameter_and_by_name():
     single = space(groups="parameter", specific=["cost"])
     assert [g.name for g in single.groups][1:] == ["age[a]", "age[b]", "cost[a]", "cost[b]", "cost[c]", "time"]
     assert single.group_columns() is None
-    trip = space(groups={"trip": ["cost", "time"]}, always=["age"])
-    assert [(g.name, g.always) for g in trip.groups] == [("intercept", True), ("age", True), ("trip", False)]
+    trip = space(groups={"trip": ["cost", "time"]}, assume=["age"])
+    assert [(g.name, g.assumed) for g in trip.groups] == [("intercept", True), ("age", True), ("trip", False)]
     assert trip.group_columns() == {0: (7,), 1: (0,), 2: (1, 2, 3, 4, 5, 6)}
     assert space(fixed={"cost": -1.0}).fixed.tolist() == [0, 0, 0, 0, -1, 0]
 
@@ -83,7 +83,7 @@ def test_an_attribute_may_be_missing_for_some_actions():
     [
         ({"specific": ["age"]}, "only an attribute can be specific"),
         ({"groups": "hidden"}, "belong to the policy 'network'"),
-        ({"always": ["costs"]}, "did you mean 'cost'"),
+        ({"assume": ["costs"]}, "did you mean 'cost'"),
         ({"fixed": {"prices": 1}}, "which is no feature or group"),
     ],
 )
@@ -98,7 +98,7 @@ def test_names_must_differ():
     with pytest.raises(InputError, match="'intercept'"):
         ChoiceLinear(NAMES, ACTIONS, {"intercept": "cost_*"})
     with pytest.raises(InputError, match="says all about itself"):
-        PolicySpec(ChoiceLinear(attributes=COLUMNS), always=["cost"])
+        PolicySpec(ChoiceLinear(attributes=COLUMNS), assume=["cost"])
 
 
 def test_a_policy_of_arrays_planning_and_what_theory_says():

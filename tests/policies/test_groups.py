@@ -18,7 +18,7 @@ def table(space):
 def test_a_feature_has_one_parameter_an_action_and_the_intercept_is_always_free():
     space = SoftmaxLinear(("x", "y"), ACTIONS)
     assert table(space) == {INTERCEPT: (0, 3), "x": (1, 4), "y": (2, 5)}
-    assert [group.always for group in space.groups] == [True, False, False]
+    assert [group.assumed for group in space.groups] == [True, False, False]
     assert space.tested == (1, 2)
 
 
@@ -62,7 +62,7 @@ def test_groups_partition_the_parameters(q, k, intercept, by, data):
 
 
 def test_free_is_the_mask_of_a_support():
-    space = SoftmaxLinear(("x", "y", "z"), ACTIONS, always=("z",))
+    space = SoftmaxLinear(("x", "y", "z"), ACTIONS, assume=("z",))
     np.testing.assert_array_equal(space.free_mask(frozenset({1})), [1, 1, 0, 1, 1, 1, 0, 1])
     assert space.named(frozenset({1})) == ["x", "z"]
     assert space.tested == (1, 2)
@@ -70,11 +70,11 @@ def test_free_is_the_mask_of_a_support():
 
 
 def test_always_may_name_features_groups_and_parameters():
-    by_group = SoftmaxLinear(("x", "y"), ACTIONS, groups={"g": ["x", "y"]}, always=("g",))
+    by_group = SoftmaxLinear(("x", "y"), ACTIONS, groups={"g": ["x", "y"]}, assume=("g",))
     assert by_group.tested == ()
-    by_parameter = SoftmaxLinear(("x", "y"), ACTIONS, groups="parameter", always=("x[n]",))
+    by_parameter = SoftmaxLinear(("x", "y"), ACTIONS, groups="parameter", assume=("x[n]",))
     assert [by_parameter.groups[g].name for g in by_parameter.tested] == ["x[e]", "y[n]", "y[e]"]
-    by_feature = SoftmaxLinear(("x", "y"), ACTIONS, groups="parameter", always=("x",))
+    by_feature = SoftmaxLinear(("x", "y"), ACTIONS, groups="parameter", assume=("x",))
     assert [by_feature.groups[g].name for g in by_feature.tested] == ["y[n]", "y[e]"]
 
 
@@ -97,8 +97,8 @@ def test_fixed_values_by_number_by_name_and_by_parameter():
         ({"groups": {"g": "xy"}}, "list of names"),
         ({"groups": {"y": ["x"]}}, "rename"),
         ({"groups": "features"}, "'feature', 'parameter'"),
-        ({"always": ("speed",)}, "speed"),
-        ({"groups": {"g": ["x", "y"]}, "always": ("x",)}, "in part only"),
+        ({"assume": ("speed",)}, "speed"),
+        ({"groups": {"g": ["x", "y"]}, "assume": ("x",)}, "in part only"),
         ({"fixed": [1.0, 2.0]}, "6 numbers"),
         ({"fixed": {"q": 1.0}}, "'q'"),
         ({"fixed": np.inf}, "finite"),

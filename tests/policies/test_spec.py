@@ -53,8 +53,8 @@ SAID = [
     (PolicySpec(), numbers(), GaussianLinear(NAMES, PEDALS)),
     (PolicySpec(), labels(), SoftmaxLinear(NAMES, ("go", "stop"))),
     (PolicySpec(covariance=[1, 2.0], intercept=False), numbers(), GaussianLinear(NAMES, PEDALS, [1, 2.0], intercept=False)),
-    (PolicySpec(always=["radio"], fixed={"left": 0.5}), labels(),
-     SoftmaxLinear(NAMES, ("go", "stop"), always=["radio"], fixed={"left": 0.5})),
+    (PolicySpec(assume=["radio"], fixed={"left": 0.5}), labels(),
+     SoftmaxLinear(NAMES, ("go", "stop"), assume=["radio"], fixed={"left": 0.5})),
     (PolicySpec("network", hidden=(4, 2), activation="relu"), labels(),
      SoftmaxNetwork(NAMES, ("go", "stop"), (4, 2), "relu")),
     (PolicySpec("network", covariance=0.3, groups="hidden"), numbers(),
@@ -64,8 +64,8 @@ SAID = [
     (GaussianLinear(covariance=2.0, groups="parameter"), numbers(), GaussianLinear(NAMES, PEDALS, 2.0, "parameter")),
     (SoftmaxLinear(intercept=False), labels(), SoftmaxLinear(NAMES, ("go", "stop"), intercept=False)),
     (GaussianNetwork(hidden=(5,), covariance=0.1), numbers(), GaussianNetwork(NAMES, PEDALS, (5,), 0.1)),
-    (SoftmaxNetwork(hidden=(5,), always=("left",)), labels(),
-     SoftmaxNetwork(NAMES, ("go", "stop"), (5,), always=("left",))),
+    (SoftmaxNetwork(hidden=(5,), assume=("left",)), labels(),
+     SoftmaxNetwork(NAMES, ("go", "stop"), (5,), assume=("left",))),
 ]  # fmt: skip
 
 
@@ -146,12 +146,12 @@ def test_the_kind_of_space_says_how_actions_are_read():
 
 @pytest.mark.parametrize("kind", [GaussianLinear, SoftmaxLinear, GaussianNetwork, SoftmaxNetwork])
 def test_a_space_without_features_says_what_it_waits_for(kind):
-    space = kind(always=("left",))
+    space = kind(assume=("left",))
     for use in (
         lambda: space.num_parameters,
         lambda: space.tested,
         lambda: space.free_mask(frozenset()),
-        lambda: space.with_always(["speed"]),
+        lambda: space.with_assumed(["speed"]),
         lambda: space.log_prob(np.zeros(3), X, FORCE),
         lambda: policyspace.likelihood_of(space, labels() if kind.discrete else numbers()),
     ):
@@ -194,7 +194,7 @@ BOUND = GaussianLinear(NAMES, PEDALS, 1.0)
     "word",
     [
         {"groups": "feature"},
-        {"always": ["left"]},
+        {"assume": ["left"]},
         {"covariance": 1.0},
         {"hidden": (8,)},
         {"fixed": 0.0},
@@ -238,5 +238,5 @@ def test_an_activation_belongs_to_networks():
 
 
 def test_nothing_left_to_test():
-    with pytest.raises(InputError, match="always controlled: nothing is left to test"):
-        identify(numbers(), always=NAMES)
+    with pytest.raises(InputError, match="every group is assumed: nothing is left to test"):
+        identify(numbers(), assume=NAMES)

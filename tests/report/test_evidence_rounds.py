@@ -58,7 +58,7 @@ def test_it_is_saved_as_the_same_bytes_and_refused_with_a_sentence(tmp_path):
 
 def by_batches(*rounds, truth=None, **options):
     """A study of rounds that count by themselves: for each, the adjusted p-values of the units that it tested."""
-    schedule = Schedule(("near", "far"), True, significance=0.06, num_attempts=2, **options)
+    schedule = Schedule(("near", "far"), True, significance=0.06, max_rounds=2, **options)
     records, selected = [], ()
     for number, adjusted in enumerate(rounds):
         level = schedule.level_of(number)
@@ -122,7 +122,7 @@ def test_an_older_study_by_batches_has_a_picture(tmp_path):
 
 def test_many_rounds_and_units_are_drawn_too(tmp_path):
     units = tuple(f"unit_{i}" for i in range(30))
-    schedule = Schedule(units, False, num_attempts=3, paper_rule=True)
+    schedule = Schedule(units, False, max_rounds=3, paper_rule=True)
     rows = [{"group": unit, "adjusted_p_value": 1e-4 * (i + 1)} for i, unit in enumerate(units)]
     rounds = [Round(n, {}, None, (), {}, 5, 5 * n + 5, 0.05, rows, (), units, (), []) for n in range(60)]
     figure = draw_evidence_over_rounds(Status(schedule, rounds))
@@ -142,7 +142,7 @@ def with_ends(values, test, truth=None):
     tests = [{"group": unit} | rows(value) for unit, value in zip(units, values, strict=True)]
     selected = tuple(unit for unit, value in zip(units, values, strict=True) if value > 1.31)
     undecided = tuple(unit for unit in units if unit not in selected)
-    schedule = Schedule(units, True, num_attempts=0, test=test)
+    schedule = Schedule(units, True, max_rounds=0, test=test)
     record = Round(0, {}, None, (), {}, 9, 9, 0.05, tests, selected, selected, undecided, [])
     return Status(schedule, [record], truth=truth)
 

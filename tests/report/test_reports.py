@@ -71,7 +71,7 @@ def answers(tmp_path_factory):
     def observe(key, omega, num_episodes):
         return rollout(world, space, theta, omega, key, num_episodes)
 
-    run = configure(world, observe, jax.random.key(0), design=Uniform(), episodes=40, attempts=1)
+    run = configure(world, observe, jax.random.key(0), design=Uniform(), episodes=40, max_rounds=1)
     assert len(list(run)) == 2
     study = Study.create(tmp_path_factory.mktemp("study") / "it's.sqlite", "gridworld", design="uniform", episodes=40)
     study.tell(observe(jax.random.key(1), world.check_configuration({}), 40))
@@ -230,7 +230,7 @@ def test_plans_and_rounds_hold_theirs(answers, pages):
         for row in answer.table().rows:
             assert all(cell in page for cell in row)
         assert "the agent starts in" in page
-    assert "policyspace.configure(world, observe, key, design=design, episodes=40, attempts=1)" in words(pages["run"])
+    assert "policyspace.configure(world, observe, key, design=design, episodes=40, max_rounds=1)" in words(pages["run"])
     assert "policyspace study status '" in words(pages["study"])
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import policyspace
 from policyspace import GymnasiumWorld, InputError, Sample, Study
+from policyspace.study import Round
 
 PARAMETERS = {"length": (0.3, 1.0), "gravity": (5, 15)}
 MODULE = """
@@ -34,7 +35,7 @@ def balancer(seed=0):
 
 
 def make_study(path, **options):
-    return Study.create(path, env="CartPole-v1", parameters=PARAMETERS, **{"attempts": 1, "episodes": 15} | options)
+    return Study.create(path, env="CartPole-v1", parameters=PARAMETERS, **{"max_rounds": 1, "episodes": 15} | options)
 
 
 def test_from_create_to_answer_and_the_same_again(tmp_path):
@@ -104,7 +105,7 @@ def own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     study = Study.create(
-        "own.sqlite", env="own_place:light", parameters={"length": (0.3, 1.0)}, attempts=2, episodes=10
+        "own.sqlite", env="own_place:light", parameters={"length": (0.3, 1.0)}, max_rounds=2, episodes=10
     )
     study.play(balancer())
     sys.modules.pop("own_place")
@@ -181,7 +182,7 @@ def test_a_file_that_asks_for_what_is_refused_is_not_obeyed(tmp_path):
 
 def test_an_agent_that_never_wavers_is_not_tested_by_a_model(tmp_path):
     """A linear rule tells its actions apart perfectly: no test holds for it, whatever its form, and the round says so."""
-    study = Study.create(tmp_path / "a.sqlite", env="CartPole-v1", parameters=PARAMETERS, episodes=10, attempts=0)
+    study = Study.create(tmp_path / "a.sqlite", env="CartPole-v1", parameters=PARAMETERS, episodes=10, max_rounds=0)
     found = study.play(lambda seen: int(seen[2] + seen[3] > 0))
     assert found.newly_selected == () and "this batch alone could not be tested" in found.warnings[-1]
     assert "without chance" in found.warnings[-1]
@@ -220,7 +221,7 @@ class Endless(gymnasium.Env):
 
 def test_episodes_that_were_cut_off_are_a_warning_of_the_round(tmp_path):
     rng = np.random.default_rng(0)
-    study = Study.create(tmp_path / "a.sqlite", env=Endless, parameters={"k": (0.2, 1)}, episodes=2, attempts=0)
+    study = Study.create(tmp_path / "a.sqlite", env=Endless, parameters={"k": (0.2, 1)}, episodes=2, max_rounds=0)
     study.play(lambda seen: int(rng.integers(2)))
     (told,) = Study.open(tmp_path / "a.sqlite").rounds()
     assert told.warnings[0].startswith("2 of 2 episodes were cut off after 1000 steps")
@@ -261,7 +262,19 @@ def test_a_study_may_draw_what_the_agent_reads(tmp_path):
     one = study.play(Remembers(), randomise=True)
     assert one.selected == ("observation[2]",)
     assert study.play(Remembers(), randomise=True).selected == ("observation[2]",)
-    assert Study.open(tmp_path / "a.sqlite").status().selected == ("observation[2]",)
+    again = Study.open(tmp_path / "a.sqlite")
+    assert again.status().selected == ("observation[2]",) and [r.exact for r in again.status().rounds] == [True, True]
+    assert again.table().rows[0][1] == "as it was, readings drawn"
+    assert again.notes()[1].startswith("Exact: rounds 1 and 2, tested by readings that were drawn")
+    watched = make_study(tmp_path / "b.sqlite", design="space-filling")
+    assert not watched.play(Remembers()).exact and "drawn" not in " ".join(watched.notes())
+
+
+def test_a_study_of_before_knows_no_drawn_rounds():
+    given = {"number": 0, "configuration": {}, "design": None, "asked_for": [], "reasons": {}, "num_episodes": 1,
+             "total_episodes": 1, "significance": 0.05, "tests": [], "fell": [], "selected": [], "undecided": [],
+             "supports": [], "warnings": []}  # fmt: skip
+    assert not Round.from_dict(given).exact
 
 
 def test_a_log_with_draws_is_told_and_tested_by_them(tmp_path):
@@ -278,7 +291,7 @@ def test_a_log_with_draws_is_told_and_tested_by_them(tmp_path):
 
 def test_categories_are_not_drawn_in_a_study(tmp_path):
     study = Study.create(
-        tmp_path / "a.sqlite", env=slippery_lake, parameters={"success_rate": (0.3, 0.9)}, attempts=1, episodes=5
+        tmp_path / "a.sqlite", env=slippery_lake, parameters={"success_rate": (0.3, 0.9)}, max_rounds=1, episodes=5
     )
     with pytest.raises(InputError, match="readings of numbers alone are drawn in a study"):
         study.play(lambda seen: 1, randomise=True)

@@ -30,7 +30,7 @@ def driven(tmp_path, name, observe, **options):
     """(rounds of `configure`, rounds of a study that is told the same, what the study asked for)."""
     world = make_world(name)
     always = [feature for feature in world.feature_names if feature not in TESTED[name]]
-    space, design = world.policy_space().with_always(always), options.pop("design", "none")
+    space, design = world.policy_space().with_assumed(always), options.pop("design", "none")
     seen = []
 
     def seen_there(key, omega, count):
@@ -43,7 +43,7 @@ def driven(tmp_path, name, observe, **options):
             **options,
         )
     )  # fmt: skip
-    study = Study.create(tmp_path / "s.sqlite", name, always=always, design=design, initial=ELSEWHERE[name], **options)
+    study = Study.create(tmp_path / "s.sqlite", name, assume=always, design=design, initial=ELSEWHERE[name], **options)
     requests = []
     for batch in seen:
         requests.append(study.ask())
@@ -59,11 +59,11 @@ def in_json(rounds):
 @pytest.mark.parametrize(
     "options",
     [
-        {"num_episodes": 30, "num_attempts": 2},
+        {"num_episodes": 30, "max_rounds": 2},
         {"budget": 103},
         {"budget": 10},
-        {"num_episodes": 25, "num_attempts": 1, "paper_rule": True},
-        {"rule": "combinatorial", "budget": 90, "num_attempts": 1},
+        {"num_episodes": 25, "max_rounds": 1, "paper_rule": True},
+        {"rule": "combinatorial", "budget": 90, "max_rounds": 1},
     ],
 )
 def test_a_linear_policy_has_the_same_rounds_in_both(tmp_path, design, options):
@@ -94,7 +94,7 @@ def test_a_network_has_the_same_rounds_in_both(tmp_path, monkeypatch):
         return replace(seen, **{name: getattr(seen, name)[:, :40] for name in ("features", "actions", "rewards", "mask")},
                        states=jax.tree.map(lambda leaf: leaf[:, :41], seen.states))  # fmt: skip
 
-    options = {"budget": 13, "num_attempts": 1, "design": "uniform"}
+    options = {"budget": 13, "max_rounds": 1, "design": "uniform"}
     rounds, study, requests = driven(tmp_path, "car", observe, **options)
     assert study.settings["test"] == "eprocess" and len(rounds) == 2
     assert [r.num_episodes for r in rounds] == [asked.num_episodes for asked in requests] == [7, 6]
@@ -114,7 +114,7 @@ def test_an_agent_that_learns_anew_in_every_round_is_another_one(tmp_path):
         seen.append(rollout(world, space, np.array([0.3, slope, 0.0, 0.0, 0.0, 0.0]), omega, key, count))
         return seen[-1]
 
-    options = {"significance": 1e-30, "num_episodes": 12, "num_attempts": 2}
+    options = {"significance": 1e-30, "num_episodes": 12, "max_rounds": 2}
     *_, last = configure(world, observe, KEY, space, design=DESIGNS["none"](), **options)
     expected = dict.fromkeys(last.undecided, 0.0)
     for batch in seen:

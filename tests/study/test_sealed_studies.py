@@ -30,7 +30,7 @@ def log(seed):
 @pytest.fixture(scope="module")
 def three_rounds(tmp_path_factory):
     path = tmp_path_factory.mktemp("studies") / "s.sqlite"
-    study = Study.create(path, "gridworld", episodes=5, attempts=3, design="none")
+    study = Study.create(path, "gridworld", episodes=5, max_rounds=3, design="none")
     for seed in range(3):
         study.ask()
         study.tell(log(seed))
@@ -150,7 +150,7 @@ def test_verify_says_what_holds(three_rounds, tmp_path):
 def test_of_two_tellers_the_second_hears_the_round_as_it_is_shown(tmp_path):
     """Rounds are counted from 1 on the screen and in pictures."""
     path = tmp_path / "s.sqlite"
-    Study.create(path, "gridworld", episodes=5, attempts=3, design="none")
+    Study.create(path, "gridworld", episodes=5, max_rounds=3, design="none")
     logs = [log(0), log(1)]
     both = [Study.open(path) for _ in logs]
     ready, said = threading.Barrier(2), []

@@ -46,7 +46,7 @@ def pairs(seen, **origin):
 
 @pytest.fixture
 def study(tmp_path):
-    return Study.create(tmp_path / "a.sqlite", "gridworld", design="none", num_attempts=2)
+    return Study.create(tmp_path / "a.sqlite", "gridworld", design="none", max_rounds=2)
 
 
 def test_levels_add_up_and_rounds_end(study):
@@ -68,9 +68,9 @@ def test_a_study_decides_what_the_loop_decides(tmp_path, rule, paper_rule):
     """The same episodes, told one batch after the other, and seen by `configure` through a replay."""
     theta = weights("row_0", "col_1", "goal_row_2", size=1.2)
     asked = ("row_0", "row_1", "col_1", "col_2", "goal_row_2")
-    always = [name for name in WORLD.feature_names if name not in asked]
+    assume = [name for name in WORLD.feature_names if name not in asked]
     batches = [episodes(theta, seed=s) for s in range(4)]
-    space = WORLD.policy_space(always=always)
+    space = WORLD.policy_space(assume=assume)
     replay = iter(batches)
     loop = configure(
         WORLD, lambda key, omega, count: next(replay), jax.random.key(0), space, rule, 0.05, Uniform(),
@@ -78,7 +78,7 @@ def test_a_study_decides_what_the_loop_decides(tmp_path, rule, paper_rule):
     )  # fmt: skip
     study = Study.create(
         tmp_path / "b.sqlite", "gridworld", rule=rule, paper_rule=paper_rule, design="uniform", num_episodes=40,
-        always=always,
+        assume=assume,
     )  # fmt: skip
     for batch, wanted in zip(batches, loop, strict=False):
         study.ask()
@@ -95,18 +95,18 @@ def test_a_study_decides_what_the_loop_decides(tmp_path, rule, paper_rule):
 def test_the_papers_design_asks_unit_by_unit_as_algorithm_4_does(tmp_path):
     """Which unit is asked for depends only on what fell: the loop is the reference."""
     theta = weights("row_0", size=1.5)
-    always = [name for name in WORLD.feature_names if name not in ("row_0", "row_1", "col_1")]
+    assume = [name for name in WORLD.feature_names if name not in ("row_0", "row_1", "col_1")]
     batches = {number: episodes(theta, seed=number, count=12) for number in range(9)}
     seen = iter(range(9))
     loop = configure(
         WORLD,
         lambda key, omega, count: replace(batches[next(seen)], configuration=omega),
         jax.random.key(0),
-        WORLD.policy_space(always=always),
+        WORLD.policy_space(assume=assume),
         design=PaperObjective(num_updates=5),
-        num_attempts=2,
+        max_rounds=2,
     )
-    study = Study.create(tmp_path / "c.sqlite", "gridworld", always=always, design="paper", num_attempts=2)
+    study = Study.create(tmp_path / "c.sqlite", "gridworld", assume=assume, design="paper", max_rounds=2)
     asked, wanted = [], []
     for told in loop:
         wanted.append(told.asked_for)
@@ -119,7 +119,7 @@ def test_the_papers_design_asks_unit_by_unit_as_algorithm_4_does(tmp_path):
 
 def test_asking_is_the_same_until_told_in_every_process_and_every_copy(tmp_path):
     theta = weights("row_0", "col_1")
-    first, second = (Study.create(tmp_path / f"{i}.sqlite", "gridworld", num_attempts=2) for i in range(2))
+    first, second = (Study.create(tmp_path / f"{i}.sqlite", "gridworld", max_rounds=2) for i in range(2))
     for study in (first, second):
         study.ask()
         study.tell(pairs(episodes(theta)))
@@ -141,7 +141,7 @@ def test_demonstrations_in_any_order_of_columns_are_the_trajectories_they_come_f
     data = pairs(seen)
     study.ask()
     record = study.tell(data)
-    twin = Study.create(tmp_path / "twin.sqlite", "gridworld", design="none", num_attempts=2)
+    twin = Study.create(tmp_path / "twin.sqlite", "gridworld", design="none", max_rounds=2)
     again = twin.tell(seen)
     assert again.tests == record.tests and again.newly_selected == record.newly_selected
     order = np.arange(16)[::-1]
@@ -173,7 +173,7 @@ def test_where_data_were_collected(study):
 
 
 def test_a_budget_is_shared_out_over_what_is_left(tmp_path):
-    study = Study.create(tmp_path / "b.sqlite", "gridworld", design="none", budget=103, attempts=3)
+    study = Study.create(tmp_path / "b.sqlite", "gridworld", design="none", budget=103, max_rounds=3)
     sizes = []
     while (asked := study.ask()) is not None:
         sizes.append(asked.num_episodes)
@@ -201,7 +201,7 @@ def test_every_unit_decided_ends_the_study(tmp_path):
 def test_a_world_of_the_user(tmp_path, monkeypatch):
     shutil.copy(EXAMPLES / "own_world.py", tmp_path / "my_rover.py")
     monkeypatch.chdir(tmp_path)
-    study = Study.create("rover.sqlite", "my_rover:Rover", num_attempts=1)
+    study = Study.create("rover.sqlite", "my_rover:Rover", max_rounds=1)
     world = study.world
     theta = np.array([0.0, -0.5, 0.0])
     omega = world.default_configuration()
@@ -227,11 +227,11 @@ BAD_SETTINGS = [
     ({"design": "doptimal"}, "did you mean 'd-optimal'"),
     ({"features": ["row_9"]}, "no feature 'row_9'"),
     ({"features": ["row_0"], "groups": "parameter"}, "exclude each other"),
-    ({"always": ["rows"]}, "did you mean 'row_"),
-    ({"always": list(WORLD.feature_names)}, "at least one unit"),
-    ({"budget": 3, "attempts": 3}, "too small for 4 rounds"),
+    ({"assume": ["rows"]}, "did you mean 'row_"),
+    ({"assume": list(WORLD.feature_names)}, "at least one unit"),
+    ({"budget": 3, "max_rounds": 3}, "too small for 4 rounds"),
     ({"budget": 100, "episodes": 10}, "shared out over its rounds, found 10 episodes a round too: leave one of them"),
-    ({"num_attempts": -1}, "at least 0"),
+    ({"max_rounds": -1}, "at least 0"),
     ({"num_episodes": 0}, "at least 1"),
     ({"initial": {"rows": 1}}, "did you mean 'row'"),
 ]
@@ -423,7 +423,7 @@ def test_killed_at_random_moments_the_study_holds_the_old_state_or_the_new(tmp_p
 def test_a_full_tell_killed_at_random_moments(tmp_path):
     """The whole of `Study.tell`, tests included, in a process that is killed; the study goes on where it stands."""
     path, chance = tmp_path / "s.sqlite", random.Random(1)
-    study = Study.create(path, "gridworld", design="none", num_attempts=400)
+    study = Study.create(path, "gridworld", design="none", max_rounds=400)
     np.savez(
         tmp_path / "d.npz",
         **{k: np.asarray(getattr(episodes(weights("row_0")), k)) for k in ("features", "actions", "mask")},
@@ -481,7 +481,7 @@ def test_over_many_studies_a_false_selection_is_as_rare_as_promised(tmp_path):
     space, theta = world.policy_space(), np.array([0.3, 0.02, 0.0, 0.0, 0.0, 0.0])
     omega = world.default_configuration()
     for run in range(runs):
-        study = Study.create(tmp_path / f"{run}.sqlite", "minigolf", design="none", num_attempts=2, significance=0.2)
+        study = Study.create(tmp_path / f"{run}.sqlite", "minigolf", design="none", max_rounds=2, significance=0.2)
         for number in range(3):
             seen = rollout(world, space, theta, omega, jax.random.key(1000 * run + number), 30)
             study.tell(seen.pairs(world.feature_names, world.action_names))

@@ -31,7 +31,7 @@ def golf(seed, count=40, slope=0.02):
 
 @pytest.fixture
 def study(tmp_path):
-    return Study.create(tmp_path / "a.sqlite", "minigolf", design="none", num_attempts=1, test="eprocess")
+    return Study.create(tmp_path / "a.sqlite", "minigolf", design="none", max_rounds=1, test="eprocess")
 
 
 def test_what_one_batch_cannot_show_several_can(study):
@@ -55,7 +55,7 @@ def test_all_decided_ends_the_study_and_the_budget_does(tmp_path):
     assert study.ask().significance == 0.05
     study.tell(golf(0, 80))
     assert study.ask() is None and study.status().finished == "every unit is shown to be controlled"
-    study = Study.create(tmp_path / "b.sqlite", "minigolf", design="none", budget=60, num_attempts=1, test="eprocess")
+    study = Study.create(tmp_path / "b.sqlite", "minigolf", design="none", budget=60, max_rounds=1, test="eprocess")
     study.tell(golf(1, 60, slope=0.0))
     assert study.ask() is None and "budget of 60" in study.status().finished
 
@@ -123,7 +123,7 @@ def test_the_command_says_after_which_episode(tmp_path):
         return " ".join(result.output.split())
 
     path, file = tmp_path / "s.sqlite", tmp_path / "d.parquet"
-    said = run("create", path, "--world", "minigolf", "--design", "none", "--attempts", 1, "--test", "eprocess")
+    said = run("create", path, "--world", "minigolf", "--design", "none", "--max-rounds", 1, "--test", "eprocess")
     assert "δ is not split over rounds: chance of any false 'controlled' ever ≤ 0.05" in said
     assert "followed after every episode until E ≥ 20" in run("ask", path)
     write(golf(0), file)
@@ -141,7 +141,7 @@ def test_the_command_says_after_which_episode(tmp_path):
 def test_killed_at_random_moments_it_goes_on_from_the_evidence_that_was_kept(tmp_path):
     """The process is killed while it tells; what is in the file is what an uninterrupted study has."""
     path, chance = tmp_path / "k.sqlite", random.Random(0)
-    Study.create(path, "minigolf", design="none", num_attempts=400, test="eprocess")
+    Study.create(path, "minigolf", design="none", max_rounds=400, test="eprocess")
     batches = [golf(100 + number, 6, slope=0.004) for number in range(40)]
     np.savez(
         tmp_path / "d.npz",
@@ -168,7 +168,7 @@ def test_killed_at_random_moments_it_goes_on_from_the_evidence_that_was_kept(tmp
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
     killed = Study.open(path).rounds()
-    whole = Study.create(tmp_path / "w.sqlite", "minigolf", design="none", num_attempts=400, test="eprocess")
+    whole = Study.create(tmp_path / "w.sqlite", "minigolf", design="none", max_rounds=400, test="eprocess")
     for batch in batches[: len(killed)]:
         whole.tell(batch)
     assert [r.to_dict() for r in whole.rounds()] == [r.to_dict() for r in killed]

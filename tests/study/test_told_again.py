@@ -130,7 +130,7 @@ def putts(seed, count):
 
 
 def test_a_study_says_which_round_it_was_and_stays_as_it_is(tmp_path):
-    study = Study.create(tmp_path / "s.sqlite", "minigolf", design="none", attempts=3)
+    study = Study.create(tmp_path / "s.sqlite", "minigolf", design="none", max_rounds=3)
     study.tell(putts(0, 20))
     study.tell(putts(1, 30))
     for told in (putts(1, 45), putts(1, 29), putts(1, 30).pairs(GOLF.feature_names, GOLF.action_names)):
@@ -141,7 +141,7 @@ def test_a_study_says_which_round_it_was_and_stays_as_it_is(tmp_path):
 
 def test_counts_of_rows_are_part_of_them(tmp_path):
     """Rows that were counted once for all are the same rows in every report, with other counts."""
-    study = Study.create(tmp_path / "s.sqlite", "minigolf", design="none", attempts=3)
+    study = Study.create(tmp_path / "s.sqlite", "minigolf", design="none", max_rounds=3)
     pairs, rng = putts(0, 20).pairs(GOLF.feature_names, GOLF.action_names), np.random.default_rng(0)
     fields = (pairs.features, pairs.actions, pairs.names, pairs.action_names, pairs.episodes)
     for number in range(2):

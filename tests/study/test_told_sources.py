@@ -118,7 +118,7 @@ OBJECTS = {
 
 def make_study(path):
     world = GymnasiumWorld.of("CartPole-v1", {"length": (0.3, 1.0)}, NAMES)
-    return Study.create(path, world, design="space-filling", attempts=1, episodes=12)
+    return Study.create(path, world, design="space-filling", max_rounds=1, episodes=12)
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +303,7 @@ def test_what_cannot_be_told_is_a_sentence_and_leaves_nothing(seen, tmp_path, mo
 
 def test_observations_of_our_worlds_are_not_their_features(tmp_path):
     """They are states: as many numbers by chance would be other ones."""
-    study = Study.create(tmp_path / "s.sqlite", "minigolf", design="none", attempts=1)
+    study = Study.create(tmp_path / "s.sqlite", "minigolf", design="none", max_rounds=1)
     world, names = study.world, study.world.feature_names
     rows = np.random.default_rng(0).normal(size=(40, len(names)))
     with pytest.raises(InputError, match=f"lack the feature '{names[0]}' of the world 'minigolf'"):
@@ -337,7 +337,7 @@ def lake():
 
 
 def lake_study(path):
-    return Study.create(path, env="FrozenLake-v1", parameters=LAKE, attempts=1, episodes=200, design="space-filling")
+    return Study.create(path, env="FrozenLake-v1", parameters=LAKE, max_rounds=1, episodes=200, design="space-filling")
 
 
 def test_logs_of_categories_are_told_by_their_levels_or_numbers(lake, tmp_path):
@@ -422,7 +422,7 @@ def test_the_entries_of_a_dict_are_told_under_the_names_of_the_study(tmp_path):
     log = watch(Signs(), lambda seen: int(rng.random() < 1 / (1 + np.exp(-2 * seen["place"][1]))), episodes=60, seed=0)
     world = GymnasiumWorld.of(Signs, {"drift": (-1, 1)}, names=["hue", "left", "right"])
     assert world.facts.own_names == ("colour", "place[0]", "place[1]")
-    found = Study.create(tmp_path / "s.sqlite", world, attempts=1, episodes=60, design="uniform").tell(log)
+    found = Study.create(tmp_path / "s.sqlite", world, max_rounds=1, episodes=60, design="uniform").tell(log)
     assert found.newly_selected == ("right",)
     assert found.warnings[0].endswith("they are taken for hue, left, right, in this order.")
     assert Study.open(tmp_path / "s.sqlite").rounds()[0].to_dict() == found.to_dict()

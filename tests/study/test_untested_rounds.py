@@ -44,7 +44,7 @@ SAID = {"actions": "move", "episodes": "run"}
 @pytest.mark.parametrize("test", ["combined", "batches"])
 @pytest.mark.parametrize("told", ["trajectories", "table"])
 def test_a_batch_of_one_action_is_a_round(tmp_path, test, told):
-    study = Study.create(tmp_path / "s.sqlite", "gridworld", design="uniform", attempts=2, test=test)
+    study = Study.create(tmp_path / "s.sqlite", "gridworld", design="uniform", max_rounds=2, test=test)
     data, said = (stubborn(), {}) if told == "trajectories" else (columns(stubborn()), SAID)
     first = study.tell(data, **said)
     assert first.warnings == [WARNING.format(GRID.action_names[0])]
@@ -61,7 +61,9 @@ def test_a_batch_of_one_action_is_a_round(tmp_path, test, told):
 
 def test_designs_go_on_from_it(tmp_path):
     for design in ("d-optimal", "paper"):
-        study = Study.create(tmp_path / f"{design}.sqlite", "gridworld", features=["row_0"], design=design, attempts=1)
+        study = Study.create(
+            tmp_path / f"{design}.sqlite", "gridworld", features=["row_0"], design=design, max_rounds=1
+        )
         study.tell(columns(stubborn()), **SAID)
         assert study.ask().design == design
 
@@ -76,7 +78,7 @@ def test_rows_of_no_weight_are_no_choice(tmp_path):
 
 def test_an_agent_that_does_nothing_here_may_do_something_there(tmp_path):
     study = Study.create(
-        tmp_path / "s.sqlite", env="CartPole-v1", parameters={"length": (0.3, 1.0)}, attempts=2, episodes=40
+        tmp_path / "s.sqlite", env="CartPole-v1", parameters={"length": (0.3, 1.0)}, max_rounds=2, episodes=40
     )
     rng = np.random.default_rng(0)
     assert study.play(lambda seen: 0).warnings == [WARNING.format("0")]
@@ -86,7 +88,7 @@ def test_an_agent_that_does_nothing_here_may_do_something_there(tmp_path):
 
 
 def test_continuous_actions_that_never_change(tmp_path):
-    study = Study.create(tmp_path / "s.sqlite", env="Pendulum-v1", parameters={"g": (5, 15)}, attempts=1, episodes=3)
+    study = Study.create(tmp_path / "s.sqlite", env="Pendulum-v1", parameters={"g": (5, 15)}, max_rounds=1, episodes=3)
     assert study.play(lambda seen: np.array([0.5], np.float32)).warnings == [WARNING.format("0.5")]
 
 

@@ -152,7 +152,7 @@ def test_a_saved_agent_comes_back_exactly(tmp_path, kind):
     space = {
         "linear": SPACE,
         "network": SoftmaxNetwork(WORLD.feature_names, WORLD.action_names, hidden=(3,), activation="relu"),
-        "grouped": WORLD.policy_space(groups={"place": ["row_0", "col_0"]}, always=["row_1"], fixed={"col_2": 0.1}),
+        "grouped": WORLD.policy_space(groups={"place": ["row_0", "col_0"]}, assume=["row_1"], fixed={"col_2": 0.1}),
     }[kind]
     controls = ["place", "goal_row_1"] if kind == "grouped" else ["row_0", "goal_row_1"]
     omega, start = WORLD.random_configuration(jax.random.key(0)), np.linspace(-1, 1, space.num_parameters)

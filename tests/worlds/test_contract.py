@@ -88,7 +88,7 @@ def test_shapes_and_names(seen: Seen) -> None:
     assert tau.features.dtype == tau.rewards.dtype == np.float64
     assert len(set(world.feature_names)) == q
     assert world.true_controls <= set(world.feature_names)
-    assert {group.name for group in seen.space.groups if not group.always} == set(world.feature_names)
+    assert {group.name for group in seen.space.groups if not group.assumed} == set(world.feature_names)
     assert seen.space.num_parameters == len(seen.theta)
 
 

@@ -269,7 +269,7 @@ def _rule(setting: CalibrationSetting) -> CalibrationResult:
             joint=True,
             significance=setting["significance"],
             rule=setting["rule"],
-            attempts=setting["num_rounds"] - 1,
+            max_rounds=setting["num_rounds"] - 1,
             paper_rule=setting["paper_rule"],
             test="batches",
         )

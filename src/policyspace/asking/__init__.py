@@ -21,21 +21,15 @@ _HOMES = {
         "guarantee_of",
         "verdict_of",
     ),
-    "auditing": (
-        "Audit",
-        "audit",
-    ),
     "comparison": (
+        "Audit",
         "Comparison",
+        "TwoAgents",
+        "audit",
         "compare",
-    ),
-    "forecasting": (
-        "AskForecast",
-        "forecast",
     ),
     "inputs": ("Inputs",),
     "law": ("Law",),
-    "one_of_several": ("OneAgent",),
     "page": ("plot_effects",),
     "paired": (
         "Asker",
@@ -48,10 +42,15 @@ _HOMES = {
     ),
     "states": (
         "Counted",
+        "OneAgent",
         "States",
     ),
     "training": ("EvidenceCallback",),
-    "ways": ("ask",),
+    "ways": (
+        "AskForecast",
+        "ask",
+        "forecast",
+    ),
 }
 
 __all__, __getattr__ = lazy_names(__name__, _HOMES)

@@ -116,6 +116,10 @@ class AskedAgent:
         """A copy that acting does not change."""
         return deepcopy(memory)
 
+    def copied(self) -> "AskedAgent":
+        """One that plays as this one would from now on; itself, where only its memory changes, which is passed on."""
+        return self
+
     def repeats(self, observations: Any, memory: Any = None) -> bool:
         """Are the answers the same when it is asked again in the same states?"""
         if self.has_law:

@@ -28,6 +28,9 @@ Way = Literal["inside", "paired", "played"]
 Redraw = Literal["any", "likely"]
 """From where another reading is drawn: all rows of the log, or rows that are near in the other inputs."""
 
+CORRECTIONS = ("closed", "bh")
+"""Closed testing, for the chance of any false finding; or that of Benjamini and Hochberg, for their expected share."""
+
 MATERIAL = 0.01
 """An effect of less than one per cent is `barely`."""
 
@@ -52,9 +55,13 @@ class AskOptions:
     budget: int | None = None
     """Most questions about each input, or steps of an agent that plays; None: the default of the way."""
     seed: int = 0
+    correction: str = "closed"
+    """Of bets for the number of inputs: one of `CORRECTIONS`."""
 
     def __post_init__(self) -> None:
         check_significance(self.significance)
+        if self.correction not in CORRECTIONS:
+            raise InputError(f"correction must be 'closed' or 'bh', found {self.correction!r}: correct it.")
         check_seed(self.seed)
         if not self.redraw or set(self.redraw) - {"any", "likely"} or "any" not in self.redraw:
             raise InputError(f"redraw must be ('any',) or ('any', 'likely'), found {self.redraw!r}: correct it.")
@@ -452,8 +459,17 @@ def guarantee_of(way: Way, options: AskOptions, groups: Sequence[AskedGroup] = (
     condition = Reason.ASKED_WITHOUT_TRACE if way == "paired" else Reason.DELIVERED_READINGS
     test = "bets on pairs of answers" if way == "paired" else "bets on the readings drawn"
     conditions = (Note(condition),)
+    share = options.correction == "bh"
     return Guarantee(
-        "fwer", options.significance, test, "closed testing", conditions, None, Grade.EXACT, "reacts", "at every look"
+        "fdr" if share else "fwer",
+        options.significance,
+        test,
+        "e-BH" if share else "closed testing",
+        conditions,
+        None,
+        Grade.EXACT,
+        "reacts",
+        "at every look",
     )
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
 
-    from policyspace.asking.auditing import Audit
+    from policyspace.asking.comparison import Audit
 
 COLOURS = {"reacts": GREEN, "barely": AMBER, "never": GREY, "no evidence": GREY}
 WORDS = {"reacts": GREEN, "barely": DARK_AMBER, "never": QUIET, "no evidence": QUIET}

@@ -14,7 +14,7 @@ from policyspace.asking.inputs import Inputs
 from policyspace.asking.inside import MARGIN, Neighbours, steps_of_memory
 from policyspace.asking.states import Counted, States
 from policyspace.errors import InputError
-from policyspace.inference.betting import OnlinePredictor, closed_e_values, randomisation_p_value
+from policyspace.inference.betting import OnlinePredictor, randomisation_p_value, shown_by
 from policyspace.runtime import say_progress
 
 PAIRS, ACTIVE = 20, 15
@@ -228,9 +228,16 @@ class Predictors:
 class PairBets:
     """The wealth of bets that an agent reacts to each input, and the questions that it took."""
 
-    def __init__(self, asking: Asker, groups: Sequence[str], significance: float, active: int = ACTIVE) -> None:
+    def __init__(
+        self,
+        asking: Asker,
+        groups: Sequence[str],
+        significance: float,
+        active: int = ACTIVE,
+        correction: str = "closed",
+    ) -> None:
         self.asking, self.groups, self.active = asking, tuple(groups), active
-        self.threshold = 1 / significance
+        self.significance, self.correction = significance, correction
         self.predictors = Predictors(asking.counted.agent, len(asking.lags))
         self.questions = dict.fromkeys(self.groups, 0)
         self.found: dict[str, float] = {}
@@ -296,9 +303,9 @@ class PairBets:
             self._wealth[0, place] += log_pair_e_values(own[0, rows], exchanged[0, rows]).sum()
             if len(self._wealth) > 1:
                 self._wealth[1, place] += log_pair_e_values(own[:, rows].sum(0), exchanged[:, rows].sum(0)).sum()
-        wealth = closed_e_values(self.log_wealth)
+        shown = shown_by(self.log_wealth, self.significance, self.correction)
         for group in self.open:
-            if wealth[self.groups.index(group)] >= self.threshold:
+            if shown[self.groups.index(group)]:
                 self.found[group] = float(np.exp(min(self.log_wealth[self.groups.index(group)], 600.0)))
         known = [np.concatenate(parts) for parts in zip(*numbers, strict=True)]
         self.predictors.tell(known, answers, np.tile(going, (2, 1)))
@@ -436,7 +443,7 @@ def ask_paired(
     stopped, effects = "", dict[tuple[str, Redraw], list[Effect]]()
     warnings: list[str] = []
     asking = Asker(counted, states, inputs, steps_of_memory(agent, options), rng)
-    bets = PairBets(asking, varying, options.significance)
+    bets = PairBets(asking, varying, options.significance, correction=options.correction)
     try:
         repeated, first = bets.begin(budget)
         bets.run(budget)

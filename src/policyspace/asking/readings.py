@@ -32,7 +32,7 @@ from policyspace.data.schema import assemble
 from policyspace.environments.setters import environment
 from policyspace.environments.watching import finished_frames
 from policyspace.errors import InputError, nearest
-from policyspace.inference.betting import DrawBets, closed_e_values
+from policyspace.inference.betting import DrawBets, shown_by
 from policyspace.inference.randomised import columns_of, rows_with_draws
 from policyspace.runtime import check_seed
 
@@ -89,6 +89,8 @@ class OfferedReadings:
         How many frames an observation holds.
     inputs : Inputs, optional
         Instead of features and groups, where they are known.
+    correction : {"closed", "bh"}
+        Of the significance for several inputs: the chance of any false "reacts", or the expected share of false ones.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class OfferedReadings:
         env_id: str | None = None,
         frames: int = 1,
         inputs: Inputs | None = None,
+        correction: str = "closed",
     ) -> None:
         check_seed(seed)
         kinds: tuple[Redraw, ...] = (redraw,) if isinstance(redraw, str) else tuple(redraw)
@@ -131,7 +134,8 @@ class OfferedReadings:
         for chance in share.values() if isinstance(share, Mapping) else [share]:
             if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 < chance < 1:
                 raise InputError(f"the share must be more than 0 and less than 1, found {chance!r}: 0.5 is customary.")
-        self.options = AskOptions(("any", "likely") if len(kinds) == 2 else ("any",), memory, significance, None, seed)
+        both: tuple[Redraw, ...] = ("any", "likely") if len(kinds) == 2 else ("any",)
+        self.options = AskOptions(both, memory, significance, None, seed, correction)
         self.observation_space, self.action_space = observation_space, action_space
         self.choices, self._lowest = choices_of(action_space)
         self.share, self.candidates, self.until_found = share, candidates, until_found
@@ -161,6 +165,11 @@ class OfferedReadings:
     def num_steps(self) -> int:
         """How many actions have followed."""
         return len(self._actions)
+
+    @property
+    def observed(self) -> Any:
+        """The latest observations as they were before anything was drawn."""
+        return rows_of(self._pool, slice(0, min(self.num_offered, POOL)))
 
     # -- In every step.
 
@@ -351,9 +360,9 @@ class OfferedReadings:
         if self._bets is None:
             return
         self._bets.settle(ended)
-        closed = closed_e_values(self._bets.log_wealth)
+        shown = shown_by(self._bets.log_wealth, self.options.significance, self.options.correction)
         names = self.inputs.groups
-        self.found = tuple(name for name, e in zip(names, closed, strict=True) if e >= 1 / self.options.significance)
+        self.found = tuple(name for name, one in zip(names, shown, strict=True) if one)
         if self.until_found:
             for g, name in enumerate(names):
                 if name in self.found and len(self._bets.moved(g, slice(1, 2))) >= MEASURED:
@@ -436,8 +445,8 @@ class OfferedReadings:
         return AskedGroup(name, verdict, first, effects[1] if usual else None, wealth, steps)
 
     def recording(self, agent: str, environment: str | None = None) -> Recording | None:
-        """What was delivered and done, with all draws; None where a log cannot hold it, as of images."""
-        if self.inputs is None or not self._actions or set(self.inputs.parts) != set(self.inputs.members):
+        """What was delivered and done, with all draws; None before there are any."""
+        if self.inputs is None or not self._actions:
             return None
         draws, actions = self._draws(0), np.stack(self._actions)
         low = np.asarray(self._lowest)
@@ -453,16 +462,32 @@ class OfferedReadings:
             memory=draws.record.memory > 0,
             draws=draws.record,
         )
+        seen, seen_space, features = self.as_logged(
+            each_array(lambda *arrays: np.concatenate(arrays), *self._delivered)
+        )
         return Recording(
-            each_array(lambda *arrays: np.concatenate(arrays), *self._delivered),
+            seen,
             acted,
             np.cumsum(self._starts) - 1,
             beside | draws.columns(actions),
-            observation_space=self.observation_space,
+            observation_space=seen_space,
             action_space=space,
-            features=self.inputs.features,
+            features=features,
             origin=origin,
         )
+
+    def as_logged(self, observations: Any) -> tuple[Any, Any, tuple[str, ...]]:
+        """Observations [n, …] as a log holds them, their space, and names: of images what bets look at in each region."""
+        if self.inputs is None or set(self.inputs.parts) == set(self.inputs.members):
+            return observations, self.observation_space, () if self.inputs is None else self.inputs.features
+        names = [name for features in self.record.groups.values() for name in features]
+        columns = dict(zip(names, self._flattened(observations).T, strict=True))
+        found, kinds = dict[str, np.ndarray](), dict[str, spaces.Space]()
+        for name, column in columns.items():
+            levels = self.record.levels.get(name)
+            found[name] = column.astype(np.int64) if levels else column
+            kinds[name] = spaces.Discrete(levels) if levels else spaces.Box(-np.inf, np.inf, (), np.float64)
+        return found, spaces.Dict(kinds), ()
 
     def recorded_draws(self, seen: Any) -> tuple[dict[str, np.ndarray], DrawRecord]:
         """The columns of a log that hold the draws behind the latest observations [n, …], as an agent has seen them."""
@@ -494,10 +519,15 @@ class OfferedReadings:
 
     @property
     def log(self) -> Sample:
-        """What was delivered and done, with all draws: whoever has it can test them (`identify`)."""
+        """What was delivered and done, with all draws: whoever has it can test them (`identify`).
+
+        Of an image it holds what bets look at: the mean and the spread of every region, a channel each.
+        """
         recording = self.recording("the agent")
         if recording is None:
-            raise InputError("a log holds numbers and categories, and at least one step, found images or none.")
+            raise InputError(
+                f"readings are drawn after {FIRST} observations, found {self.num_steps}: let it act longer."
+            )
         frame, roles = recording.stored()
         return assemble(frame, roles, ColumnRoles())
 
@@ -545,6 +575,8 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
         The accepted chance of any false "reacts".
     until_found : bool, default False
         Draw an input no more when it has been found and its effect is measured.
+    correction : {"closed", "bh"}
+        Of the significance for several inputs: the chance of any false "reacts", or the expected share of false ones.
     log : path, optional
         A file that is written when the environment is closed.
 
@@ -576,6 +608,7 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
         memory: int = 0,
         significance: float = 0.05,
         until_found: bool = False,
+        correction: str = "closed",
         log: str | Path | None = None,
     ) -> None:
         super().__init__(environment(env)[1]() if isinstance(env, str) else env)
@@ -593,6 +626,7 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
             until_found=until_found,
             env_id=environment_id(self.env),
             frames=finished_frames(self.env),
+            correction=correction,
         )
         self._file = log
 
@@ -628,6 +662,10 @@ class RandomisedReadings(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium 
                 f"the inputs are called {names} where they are drawn: RandomisedReadings(env, features=…)."
             )
         return found
+
+    def as_logged(self, observations: Any) -> tuple[Any, Any, tuple[str, ...]]:
+        """Observations as a log holds them, their space, and names: of images what bets look at in each region."""
+        return self.readings.as_logged(observations)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

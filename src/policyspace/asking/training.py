@@ -7,9 +7,8 @@ import numpy as np
 
 from policyspace.asking.agents import as_agent, joined
 from policyspace.asking.answer import MATERIAL, AskedGroup, AskOptions, Redraw
-from policyspace.asking.inputs import Groups, Inputs
+from policyspace.asking.inputs import Groups, Inputs, names_of
 from policyspace.asking.inside import ask_inside
-from policyspace.asking.names import names_of
 from policyspace.asking.states import States, environment_id
 from policyspace.data.connectors import each_array
 from policyspace.environments.watching import finished_frames, stage_of

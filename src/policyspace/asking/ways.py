@@ -1,24 +1,25 @@
-"""`ask`: the way of asking is chosen, the agent plays, and is asked about every input."""
+"""`ask`: a way of asking is chosen, the agent plays and is asked about every input; `forecast` says before what it costs."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from policyspace.asking.agents import ONE_LINE, AskedAgent, as_agent
-from policyspace.asking.answer import AskedAnswer, AskOptions, Cost, Redraw, Way, guarantee_of
+from policyspace.asking.answer import WAYS, AskedAnswer, AskOptions, Cost, Redraw, Way, count_of, guarantee_of
 from policyspace.asking.inputs import Groups, Inputs
-from policyspace.asking.inside import ask_inside, numbers_of_questions, steps_of_memory
-from policyspace.asking.paired import FEW, QUESTIONS, ask_paired, check_budget, smallest_found
-from policyspace.asking.played import ask_played
-from policyspace.asking.returns import check_pairs, returns_lost
-from policyspace.asking.states import States, normalises, states_of
+from policyspace.asking.inside import STATES, ask_inside, never_bound, numbers_of_questions, steps_of_memory
+from policyspace.asking.paired import FEW, QUESTIONS, ask_paired, check_budget, questions_of_pairs, smallest_found
+from policyspace.asking.played import STEPS, ask_played, check_pairs, check_place, returns_lost
+from policyspace.asking.readings import FIRST
+from policyspace.asking.states import ENOUGH, States, normalises, states_of
 from policyspace.data.validation import explain_arguments
-from policyspace.display import listed_names, remembering_its_call
+from policyspace.display import Answer, TextTable, listed_names, plain_data, remembering_its_call
 from policyspace.environments.setters import environment
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, number_of
 
 TWICE = 50
 """States in which an agent is asked twice."""
@@ -137,6 +138,7 @@ def ask(
     memory: int | None = None,
     returns: int = 0,
     significance: float = 0.05,
+    correction: str = "closed",
     budget: int | None = None,
     deterministic: bool = False,
     algorithm: str | None = None,
@@ -173,6 +175,9 @@ def ask(
         In so many pairs of episodes each input is redrawn in every step, to find the return that is lost; 30 are customary.
     significance : float, default 0.05
         Of all bounds on inputs that it never reacted to; by pairs and in play, the chance of any false "reacts".
+    correction : {"closed", "bh"}
+        By pairs and in play: with "bh" the significance is the expected share of false "reacts" among all, so that more
+        inputs are found.
     budget : int, optional
         The most questions about each input and kind of redraw; by default 4 000 inside, by pairs 600 of the bets and 1 000
         for each effect. Of an agent that plays the most steps, by default 2 000.
@@ -204,43 +209,58 @@ def ask(
     >>> print(answer.sentence)
     Reacts to angle and angular_velocity; never to position and velocity in 8 000 questions.
     """
-    options = AskOptions(tuple(redraw), memory, significance, budget, seed)
+    options = AskOptions(tuple(redraw), memory, significance, budget, seed, correction)
     check_pairs(returns)
     said = AskRequest(way, features, groups, episodes, deterministic, algorithm, seed, trust)
     with prepared(agent, env, log, said) as ready:
         states, inputs = ready.states, ready.inputs
+        if returns:
+            check_place(ready.env)
+        if ready.way == "inside" and correction != "closed":
+            raise InputError(
+                "an agent that is asked inside is shown to react by witnesses, of which none is false: leave correction out."
+            )
         if ready.way == "played":
-            if returns:
-                raise InputError("returns are compared of agents that are asked inside or by pairs: leave returns out.")
-            return ask_played(ready.agent, ready.env, states, inputs, options, episodes, ready.reason)
+            played, observed = ask_played(ready.agent, ready.env, states, inputs, options, episodes, ready.reason)
+            return _with_returns(played, ready, observed, returns)
         warnings, rng = warnings_of(ready, options), np.random.default_rng(seed)
         if ready.way == "paired":
             found, cost, stopped, more_warnings = ask_paired(ready.agent, states, inputs, options, rng)
             warnings += more_warnings
         else:
             found, cost, stopped = ask_inside(ready.agent, states, inputs, options, rng)
-        if returns:
-            lost, more, repeats = returns_lost(ready.agent, ready.env, ready.make, states, inputs, returns, seed)
-            found = tuple(replace(group, returned=lost[group.group]) for group in found)
-            cost += more
-            if not repeats:
-                warnings.append(NOT_REPEATED)
-    return AskedAnswer(
-        found,
-        ready.way,
-        ready.reason,
-        guarantee_of(ready.way, options, found),
-        cost + Cost(0, 0 if states.recording is None else len(states)),
-        options,
-        ready.agent.name,
-        states.environment,
-        len(states),
-        steps_of_memory(ready.agent, options),
-        stopped,
-        tuple(warnings),
-        inputs=inputs.members,
-        recording=states.recording or states.sample,
-    )
+        answer = AskedAnswer(
+            found,
+            ready.way,
+            ready.reason,
+            guarantee_of(ready.way, options, found),
+            cost + Cost(0, 0 if states.recording is None else len(states)),
+            options,
+            ready.agent.name,
+            states.environment,
+            len(states),
+            steps_of_memory(ready.agent, options),
+            stopped,
+            tuple(warnings),
+            inputs=inputs.members,
+            recording=states.recording or states.sample,
+        )
+        return _with_returns(answer, ready, states.observations, returns)
+
+
+def _with_returns(answer: AskedAnswer, ready: Prepared, observed: Any, pairs: int) -> AskedAnswer:
+    """The answer with what each input is worth in return; as it is where that was not asked for, or could not be found."""
+    if not pairs or answer.stopped:
+        return answer
+    try:
+        lost, cost, repeats = returns_lost(
+            ready.agent, ready.env, ready.make, observed, ready.inputs, pairs, answer.options.seed
+        )
+    except InputError as error:
+        return replace(answer, stopped=f"comparing returns, {error}")
+    groups = tuple(replace(group, returned=lost[group.group]) for group in answer.groups)
+    warnings = answer.warnings if repeats else (*answer.warnings, NOT_REPEATED)
+    return replace(answer, groups=groups, cost=answer.cost + cost, warnings=warnings)
 
 
 NOT_REPEATED = (
@@ -279,3 +299,153 @@ def warnings_of(ready: Prepared, options: AskOptions) -> list[str]:
             f"{rows} states are few: an input to which the agent reacts in {100 * bound:.0f} % of them may be missed."
         )
     return found
+
+
+# -- What it will cost, and what it can find, before it is asked.
+
+POWER = 0.95
+"""The chance of finding an input, for which the smallest share of states is said."""
+
+
+@final
+@dataclass(frozen=True)
+class AskForecast(Answer):
+    """What it takes to ask an agent about its inputs, and how rare a reaction may be to be found.
+
+    Examples
+    --------
+    >>> from policyspace.asking import forecast
+    >>> print(forecast(lambda seen: int(seen[2] > 0), "CartPole-v1").sentence)
+    Asking about 4 inputs takes 33 000 questions inside.
+    """
+
+    way: Way
+    way_reason: str
+    inputs: tuple[str, ...]
+    num_states: int
+    redraws: int
+    questions: int
+    smallest_share: float
+    """Of the states: an input that moves the action in so many is found with a chance of 95 %; by pairs, of the choices:
+    one that moves so many in the pairs chosen is found on average."""
+    bound: float | None
+    """Of an input that never moves it, on the share of states where it could; None by pairs."""
+    agent: str
+    environment: str | None = None
+    seconds: float = field(default=0.0, compare=False)
+    """Processor time of the agent, by how long it took for the first questions."""
+    ruled: ClassVar[bool] = True
+    made_by: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The forecast in one plain sentence."""
+        inputs = number_of(len(self.inputs), "input")
+        if self.way == "played":
+            return f"Asking about {inputs} takes at most {count_of(self.questions)} steps of play."
+        most = "" if self.way == "inside" else "at most "
+        return f"Asking about {inputs} takes {most}{count_of(self.questions)} questions {WAYS[self.way]}."
+
+    def table(self) -> TextTable:
+        """What each input gets, and what it then shows."""
+        if self.way == "played":
+            rows = [
+                ("most steps with draws", count_of(self.num_states)),
+                ("found, on average, if it moves", f"{100 * self.smallest_share:.2g} % of the choices"),
+            ]
+            return TextTable(("for each input", "how much"), rows)
+        if self.bound is None:
+            rows = [
+                ("most questions of the bets", count_of(self.redraws)),
+                ("questions of each effect", count_of(self.num_states)),
+                ("found, on average, if it moves", f"{100 * self.smallest_share:.2g} % of the choices in these pairs"),
+            ]
+            return TextTable(("for each input", "how much"), rows)
+        rows = [
+            ("states", count_of(self.num_states)),
+            ("readings put in, in each state and of each kind", str(self.redraws)),
+            ("found with 95 % if it moves the action in", f"{100 * self.smallest_share:.2g} % of the states"),
+            ("never found: moves it in less than", f"{100 * self.bound:.2g} % of the states"),
+        ]
+        return TextTable(("for each input", "how much"), rows)
+
+    def notes(self) -> list[str]:
+        """What must be read with the table."""
+        where = "" if self.environment is None else f" in {self.environment}"
+        lines = [f"{self.agent}{where}. Asked {WAYS[self.way]}: {self.way_reason}."]
+        if self.way != "played":
+            lines.append(f"About {self.seconds:.2g} s of the agent's processor time, without its play.")
+        if self.smallest_share > (0.1 if self.way == "inside" else FEW):
+            lines.append("Warning: such a budget finds only what moves the action often: give a larger one.")
+        return lines
+
+    def to_dict(self) -> dict:
+        """Everything as plain data, but the seconds."""
+        found = {name: value for name, value in asdict(self).items() if name not in ("seconds", "made_by")}
+        return {"forecast": self.sentence} | plain_data(found)
+
+
+@remembering_its_call
+def forecast(
+    agent: Any,
+    env: Any = None,
+    log: Any = None,
+    *,
+    way: str = "auto",
+    features: Sequence[str] | None = None,
+    groups: Groups | None = None,
+    episodes: int | None = None,
+    redraw: Sequence[Redraw] = ("any", "likely"),
+    memory: int | None = None,
+    significance: float = 0.05,
+    correction: str = "closed",
+    budget: int | None = None,
+    deterministic: bool = False,
+    algorithm: str | None = None,
+    trust: bool = False,
+    seed: int = 0,
+) -> AskForecast:
+    """What `ask` with the same arguments will cost, and what it can find; the agent plays one episode for it."""
+    options = AskOptions(tuple(redraw), memory, significance, budget, seed, correction)
+    played = 1 if log is None else None
+    said = AskRequest(way, features, groups, played, deterministic, algorithm, seed, trust)
+    with prepared(agent, env, log, said) as ready:
+        if ready.way == "played":
+            steps, names = options.budget or STEPS, ready.inputs.groups
+            drawn = max(steps - FIRST, 1)  # a step in which an input is drawn says as much as a question of a pair
+            smallest = smallest_found(len(names), significance, drawn)
+            agent_name, place = ready.agent.name, ready.states.environment
+            return AskForecast("played", ready.reason, names, drawn, 0, steps, smallest, None, agent_name, place)
+        planned = len(ready.states)
+        if log is None:
+            planned = max(planned * episodes if episodes is not None else ENOUGH, 1)
+        rows, redraws = numbers_of_questions(planned, budget)
+        lags = steps_of_memory(ready.agent, options) + 1
+        questions = rows * lags * (1 + redraws * len(options.redraw) * len(ready.inputs.groups))
+        smallest, bound = never_bound(rows, 1 - POWER), never_bound(rows, significance / len(ready.inputs.groups))
+        if paired := ready.way == "paired":
+            check_budget(options)
+            redraws, rows, questions = questions_of_pairs(planned, len(ready.inputs.groups), lags, options)
+            smallest = smallest_found(len(ready.inputs.groups), significance, redraws)
+        batch = np.resize(np.arange(len(ready.states)), min(rows, STATES))
+        states = ready.states.take(batch)
+        begun = time.process_time()
+        memory = ready.states.memories(ready.agent, batch)
+        if paired:
+            ready.agent.act(states, np.random.default_rng(seed), memory)
+        else:
+            ready.agent.law(states, memory)
+        seconds = (time.process_time() - begun) / len(batch) * questions
+        return AskForecast(
+            ready.way,
+            ready.reason,
+            ready.inputs.groups,
+            rows,
+            redraws,
+            questions,
+            smallest,
+            None if paired else bound,
+            ready.agent.name,
+            ready.states.environment,
+            seconds,
+        )

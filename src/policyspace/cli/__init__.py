@@ -27,6 +27,15 @@ PLUGINS = "policyspace.commands"
 """The group of entry points that name commands of other packages."""
 
 
+RENAMED = {
+    "--always": "--assume",
+    "--attempts": "--max-rounds",
+    "--dependence": "--clusters",
+    "--weights-are": "--weight-type",
+}
+"""Options of earlier versions, and what they are called now."""
+
+
 class Commands(TyperGroup):
     """Our commands, and those of other packages: their entry points are looked up for help and unknown names only."""
 
@@ -150,4 +159,6 @@ def _sentence(error: Exception) -> str:
     if not hasattr(error, "format_message"):  # what typer raises at a command line that it cannot read
         raise error
     command = getattr(getattr(error, "ctx", None), "command_path", "policyspace")
+    if (now := RENAMED.get(getattr(error, "option_name", ""))) is not None:
+        return f"the option {error.option_name} is now {now}: see '{command} --help'."  # type: ignore[attr-defined]
     return f"{error.format_message().rstrip('.')}: see '{command} --help'."

@@ -68,6 +68,9 @@ class QuestionOptions:
     significance: float = option(
         0.05, "Of all bounds on inputs that it never reacted to, or of any false 'reacts'.", "δ"
     )
+    correction: str = option(
+        "closed", "By pairs and in play: δ is the chance of any false 'reacts', or their expected share.", "closed|bh"
+    )
     forecast: bool = option(False, "Say only what asking will cost, and what it can find.")
     budget: int | None = option(
         None, "Most questions about each input and kind of reading; of an agent that plays most steps.", "N", min=1
@@ -113,8 +116,8 @@ def ask(
             raise InputError(f"--forecast asks nothing, found {other}: leave one out.")
     from policyspace.asking import ask as answer_of
     from policyspace.asking.agents import agent_at
-    from policyspace.asking.forecasting import forecast
     from policyspace.asking.states import as_trained
+    from policyspace.asking.ways import forecast
     from policyspace.environments.setters import environment
 
     with waiting("asking"):
@@ -134,6 +137,7 @@ def ask(
             "redraw": ("any", "likely") if how.likely else ("any",),
             "memory": how.memory,
             "significance": how.significance,
+            "correction": how.correction,
             "budget": how.budget,
             "deterministic": who.greedy,
             "seed": how.seed,
@@ -152,7 +156,7 @@ def ask(
 
         plot_effects(found, wanted.plot)
     if how.audit:
-        from policyspace.asking.auditing import audit
+        from policyspace.asking.comparison import audit
 
         with waiting("watching"):
             both = audit(found)

@@ -47,9 +47,9 @@ class RoundOptions:
 
     significance: Significance = 0.05
     rule: str = option("simplified", "One test a unit, or all supports.", "simplified|combinatorial")
-    attempts: int | None = option(
+    max_rounds: int | None = option(
         None,
-        "How often to configure; for every unit, with the paper's design.",
+        "Rounds after the first; with the paper's design, for every group.",
         min=0,
         show_default="3, or as often as the budget pays for",
     )
@@ -242,7 +242,7 @@ def configure(
     schedule = schedule_for(place, space, method.joint, **asdict(rounds))
     keys = jax.random.split(jax.random.key(seed), 3)
     console = new_console()
-    planned = rounds.budget is not None and rounds.attempts is None and method.joint
+    planned = rounds.budget is not None and rounds.max_rounds is None and method.joint
     start = _configuration(place, beginning.configuration, planned, keys[1])
     if playable is not None:
         observe, truth = playable.observe(*actor.actors()), None

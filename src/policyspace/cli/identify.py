@@ -56,9 +56,7 @@ class TestingOptions:
     clusters: str = option(
         "auto",
         "Of the test lean: what is taken as independent; by default what the data show.",
-        "auto|rows|episodes",
-        "--clusters",
-        "--dependence",
+        "auto|rows|blocks|episodes",
     )
     firth: bool = option(False, "Firth's penalised test, finite under separation.")
 
@@ -86,6 +84,7 @@ class WantedOptions:
         "wald|profile",
     )
     calibration: Path | None = option(None, "Save a picture of how often labels were chosen as expected.", "FILE")
+    subject_plot: Path | None = option(None, "Save a picture of each subject's weights with intervals.", "FILE")
     dask: Text = option(None, "Read large files on this dask.distributed cluster.", "ADDRESS")
     json: JsonOut = None
     plot: Path | None = option(None, "Save a picture of the answer (PNG, SVG or PDF).", "FILE")
@@ -105,7 +104,9 @@ def identify(source: SampleOptions, testing: TestingOptions, following: FollowOp
         "--assigned", "must be such as 'cue=uniform', 'cue=permuted:session' or 'cue=0.3,0.7'", said.pop("assigned")
     )
     options = TestOptions.of(**said)
-    check_targets([wanted.plot, wanted.calibration], wanted.json, source.inputs, report=wanted.report)
+    check_targets(
+        [wanted.plot, wanted.calibration, wanted.subject_plot], wanted.json, source.inputs, report=wanted.report
+    )
     # What following a file takes, and what only a whole file does: nothing that was asked for is left out silently.
     others = given(testing, "significance", "seed") + given(wanted)
     if following.follow and others:
@@ -143,6 +144,15 @@ def _show_and_save(result: "Identification", wanted: WantedOptions) -> None:
         from policyspace.report.figures import plot_evidence
 
         plot_evidence(result, wanted.plot)
+    if wanted.subject_plot is not None:
+        from policyspace.report.figures import save
+
+        if result.subjects is None:
+            raise InputError(
+                f"a picture of subjects is of their random weights, found the test '{result.test.name}': name at least 6 "
+                "subjects (--subjects), or leave --subject-plot out."
+            )
+        save(result.subjects.plot(), wanted.subject_plot)
     write_report(result, wanted.report)
     if wanted.calibration is not None and table is not None:
         from policyspace.report.figures import draw_calibration, save
@@ -156,6 +166,7 @@ def _show_and_save(result: "Identification", wanted: WantedOptions) -> None:
         lambda: show(result, shown),
         wanted.plot,
         wanted.calibration,
+        wanted.subject_plot,
         wanted.report,
     )
 

@@ -131,7 +131,7 @@ def widths(text: str) -> tuple[int, ...]:
 
 
 def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
-    """(groups, always, fixed) from a word or from a TOML file with a table [groups], a list always, a table [fixed]."""
+    """(groups, assume, fixed) from a word or from a TOML file with a table [groups], a list assume, a table [fixed]."""
     if text in ("feature", "parameter", "input", "hidden", "output"):
         return text, (), None
     if not text.lower().endswith(".toml"):
@@ -143,20 +143,21 @@ def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
 
     with located(text):
         table = read_toml(text)
-    unknown = set(table) - {"groups", "always", "fixed"}
-    groups, always, fixed = table.get("groups", "feature"), table.get("always", []), table.get("fixed", {})
+    unknown = set(table) - {"groups", "assume", "always", "fixed"}
+    groups, fixed = table.get("groups", "feature"), table.get("fixed", {})
+    assume = table.get("assume", table.get("always", []))  # the latter in files of before
     if unknown:
-        raise InputError(f"{text}: unknown entry '{min(unknown)}': a groups file has [groups], always and [fixed].")
-    if not isinstance(groups, dict | str) or not _names(always):
+        raise InputError(f"{text}: unknown entry '{min(unknown)}': a groups file has [groups], assume and [fixed].")
+    if not isinstance(groups, dict | str) or not _names(assume):
         raise InputError(
-            f'{text}: expected a table [groups] with lines such as position = ["x", "y"], and a list always.'
+            f'{text}: expected a table [groups] with lines such as position = ["x", "y"], and a list assume.'
         )
     if isinstance(groups, dict) and not all(_names(inside) for inside in groups.values()):
         raise InputError(f"{text}: every group in [groups] must be a list of feature names.")
     numbers = isinstance(fixed, dict) and all(type(v) in (int, float) for v in fixed.values())
     if not numbers:
         raise InputError(f"{text}: [fixed] must give a number for each name.")
-    return groups, tuple(always), fixed
+    return groups, tuple(assume), fixed
 
 
 def _names(value: Any) -> bool:
@@ -207,8 +208,8 @@ Groups = Annotated[
     str,
     typer.Option("--groups", help="What is tested as one unit.", metavar="feature|parameter|hidden|output|FILE.toml"),
 ]
-Always = Annotated[
-    Names, typer.Option("--always", help="Groups known to be used or controlled: not tested.", metavar="COL[,COL…]")
+Assume = Annotated[
+    Names, typer.Option("--assume", help="Groups known to be used or controlled: not tested.", metavar="COL[,COL…]")
 ]
 Significance = Annotated[
     float, typer.Option("--significance", help="δ: the chance of any false 'used' or 'controlled'.", metavar="δ")
@@ -237,7 +238,7 @@ class LogOptions:
         "COL[,COL…]",
     )
     episodes: Text = option(None, "Column that says which episode a row is from.", "COL", "--episodes", "--episode")
-    weights: Text = option(None, "Column of row weights (counts).", "COL", "--weights", "--weight")
+    weights: Text = option(None, "Column of row weights.", "COL", "--weights", "--weight")
     missing: str = option("error", "What missing values are: an error, or rows to drop.", "error|drop")
 
     @property
@@ -264,10 +265,10 @@ class SampleOptions(LogOptions):
     lags_of_inputs: int | None = option(
         None, "Test every feature together with its last N values in the episode: for an agent that remembers.", "N"
     )
-    weights_are: Text = option(
+    weight_type: Text = option(
         None,
-        "What weights are: counts of equal pairs (default), or how much of a population a row stands for.",
-        "counts|sampling",
+        "What weights are: how many equal rows a row is (default), or how much of a population it stands for.",
+        "frequency|sampling",
     )
     offset: Names = option(
         None,
@@ -289,7 +290,7 @@ class SampleOptions(LogOptions):
         "VALUE|FILE|estimate",
     )
     groups: Groups = "feature"
-    always: Always = None
+    assume: Assume = None
     levels: Names = option(None, "With --policy ordered: the actions from the lowest to the highest.", "LABEL[,LABEL…]")
     no_intercept: bool = option(False, "Do not add a constant feature.")
     reference: Text = option(None, "The action that the others are compared with.", "LABEL")
@@ -312,8 +313,8 @@ class SampleOptions(LogOptions):
 
         if self.policy is not None and self.policy not in POLICIES:
             raise InputError(f"--policy must be one of {', '.join(POLICIES)}, found '{self.policy}': choose one.")
-        groups, always, fixed = read_groups(self.groups)
-        choice = self._choice(None if groups == "feature" else groups, (*split(self.always), *always), fixed)
+        groups, assume, fixed = read_groups(self.groups)
+        choice = self._choice(None if groups == "feature" else groups, (*split(self.assume), *assume), fixed)
         if choice is not None:
             return PolicySpec(choice)
         return PolicySpec(
@@ -321,13 +322,13 @@ class SampleOptions(LogOptions):
             hidden=None if self.hidden is None else widths(self.hidden),
             covariance=covariance(self.covariance),
             groups=None if groups == "feature" else groups,
-            always=(*split(self.always), *always),
+            assume=(*split(self.assume), *assume),
             fixed=fixed or None,
             intercept=False if self.no_intercept else None,
             levels=split(self.levels) or None,
         )
 
-    def _choice(self, groups: Any, always: tuple[str, ...], fixed: Any) -> "ChoiceLinear | None":
+    def _choice(self, groups: Any, assume: tuple[str, ...], fixed: Any) -> "ChoiceLinear | None":
         """The policy of alternatives with attributes, where the options speak of any."""
         said = {"--available": self.available, "--specific": self.specific, "--chosen": self.chosen}
         said |= {"--alternative": self.alternative}
@@ -361,7 +362,7 @@ class SampleOptions(LogOptions):
             available=None if self.available is None else columns_of(self.available, long is not None),
             specific=split(self.specific) or None,
             groups=groups,
-            always=always,
+            assume=assume,
             fixed=fixed or 0.0,
             intercept=False if self.no_intercept else None,
             long=long,
@@ -392,7 +393,7 @@ class SampleOptions(LogOptions):
             "formula": self.formula,
             "lags": self.lags,
             "lags_of_inputs": self.lags_of_inputs,
-            "weights_are": self.weights_are,  # type: ignore[typeddict-item]
+            "weight_type": self.weight_type,  # type: ignore[typeddict-item]
             "offset": offset,
         }
         return Request.of(self.file if data is None else data, self.action_columns, self.spec, backend, **columns)

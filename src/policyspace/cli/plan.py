@@ -114,7 +114,7 @@ def demo(
         "",
         f"  policyspace identify {log} --rule combinatorial",
         f"  policyspace identify {log} --groups parameter --json -",
-        f"  policyspace identify {log} --always speed --plot answer.svg",
+        f"  policyspace identify {log} --assume speed --plot answer.svg",
         f"  policyspace identify {mice} --actions choice --features contrast,tone --by mouse --episodes session --lags 1",
         "  policyspace identify YOUR_FILE.csv --actions COLUMN --features COLUMN,COLUMN",
     ):

@@ -23,7 +23,7 @@ from policyspace.cli.console import (
     write_json,
     write_report,
 )
-from policyspace.cli.options import Always, Groups, LogOptions, Names, Text, option, read_groups, split
+from policyspace.cli.options import Assume, Groups, LogOptions, Names, Text, option, read_groups, split
 from policyspace.cli.worlds import ActorOptions, Env, EnvironmentOptions
 from policyspace.errors import InputError, number_of
 
@@ -127,7 +127,7 @@ class AgendaOptions:
     world: Text = option(None, "See `policyspace worlds`, or your own class.", "WORLD|module:Class")
     features: Names = option(None, "Those in question; the others are not tested.", "NAME[,NAME…]")
     groups: Groups = "feature"
-    always: Always = None
+    assume: Assume = None
     configuration: Text = option(
         None, "Where the agent is now: the world's ω₀, by default the world's own.", "FILE.toml|NAME=VALUE,…"
     )
@@ -152,7 +152,7 @@ def create(
     if environment.env is not None:
         for entry in made.world.parameters:
             say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
-    if rounds.budget is not None and rounds.attempts is None and schedule.joint:
+    if rounds.budget is not None and rounds.max_rounds is None and schedule.joint:
         show_plan(console, made.world, made.space, schedule, made.settings["initial"])
     show_saved([study])
     say(console, _next(study, made), style="dim")
@@ -171,7 +171,7 @@ def plan(
     with waiting("planning"), TemporaryDirectory() as folder:
         made = _created(Path(folder) / "plan.sqlite", rounds, environment, agenda, designing)
         schedule, console = made.status().schedule, new_console()
-    if rounds.attempts is None and schedule.joint:
+    if rounds.max_rounds is None and schedule.joint:
         show_plan(console, made.world, made.space, schedule, made.settings["initial"])
         return
     sizes, most = sizes_of(schedule), "" if schedule.joint else "at most "
@@ -359,7 +359,7 @@ def _created(
         environment.world() or agenda.world,
         features=None if agenda.features is None else split(agenda.features),
         groups=groups,
-        always=[*split(agenda.always), *more],
+        assume=[*split(agenda.assume), *more],
         configuration=None if agenda.configuration is None else parse_configuration(agenda.configuration),
         **asdict(designing),
         **asdict(rounds),

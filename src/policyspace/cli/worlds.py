@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 def owned_in_words(space: "PolicySpace", controls: "Iterable[str]") -> str:
     """What an agent controls; some spaces have parts that every agent controls."""
-    constant = any(group.always for group in space.groups)
+    constant = any(group.assumed for group in space.groups)
     return ", ".join(controls) or ("nothing but the constant" if constant else "nothing")
 
 

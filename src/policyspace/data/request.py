@@ -37,7 +37,7 @@ from policyspace.errors import InputError
 if TYPE_CHECKING:
     from policyspace.families.registry import PolicySpec
 
-WeightType = Literal["counts", "sampling"]
+WeightType = Literal["frequency", "sampling"]
 
 
 class ReadOptions(TypedDict):
@@ -58,7 +58,7 @@ class ColumnOptions(TypedDict, total=False):
     episodes: Any
     """Which episode a row is from."""
     weights: Any
-    """How many rows a row stands for, or how much of a population: see `weights_are`."""
+    """How many rows a row stands for, or how much of a population: see `weight_type`."""
     subjects: Any
     """Which person or animal a row is from."""
     categorical: Sequence[str] | None
@@ -73,8 +73,8 @@ class ColumnOptions(TypedDict, total=False):
     """How many of the agent's own last actions become features."""
     lags_of_inputs: int | None
     """How many of the last values of every feature count as one with it: for an agent that remembers."""
-    weights_are: WeightType | None
-    """Whether weights are "counts" of equal rows (default) or "sampling" weights."""
+    weight_type: WeightType | None
+    """Whether weights are the "frequency" of equal rows (default) or "sampling" weights."""
     offset: Any
     """A known part of the policy, which has the weight 1."""
     assigned: Mapping[str, str] | None
@@ -228,34 +228,34 @@ class Request:
     def _with_derived_columns(self, data: Sample) -> Sample:
         """With the agent's last actions as features, with what its weights mean, and with what is known."""
         said = self.columns
-        lags, weights_are, offset = said.get("lags"), said.get("weights_are"), said.get("offset")
+        lags, weight_type, offset = said.get("lags"), said.get("weight_type"), said.get("offset")
         earlier = said.get("lags_of_inputs")
         if (assigned := said.get("assigned")) is not None:
             if not data.in_memory:
                 raise InputError("columns that were drawn need all rows in memory, found a log that is read in passes.")
             data = with_assigned(data, assigned, lambda column: self._labels(column, data))
-        if weights_are not in (None, "counts", "sampling"):
-            raise InputError(f"weights are 'counts' or 'sampling' weights, found {weights_are!r}: choose one.")
+        weight_type = "frequency" if weight_type == "counts" else weight_type  # type: ignore[comparison-overlap]
+        if weight_type not in (None, "frequency", "sampling"):
+            raise InputError(f"the weight type must be 'frequency' or 'sampling', found {weight_type!r}: choose one.")
         derived = {
             "the agent's last actions as features": lags,
             "earlier inputs as features": earlier,
             "an offset": offset,
         }
-        derived["sampling weights"] = "" if weights_are == "sampling" else None
+        derived["sampling weights"] = "" if weight_type == "sampling" else None
         if not data.in_memory and any(value is not None for value in derived.values()):
             what = next(word for word, value in derived.items() if value is not None)
             raise InputError(
                 f"{what} need all rows in memory, found {data.num_rows_total} that are read in passes: take fewer rows, or "
                 "set POLICYSPACE_MAX_BYTES_AT_ONCE."
             )
-        if weights_are is not None:
+        if weight_type is not None:
             if data.weights is None:
                 raise InputError(
-                    f"the weights are said to be '{weights_are}', found none: name them, or leave that out."
+                    f"the weight type is said to be '{weight_type}', found no weights: name them, or leave that out."
                 )
-            meaning = replace(data.origin, weight_type="frequency" if weights_are == "counts" else "sampling")
-            data = replace(data, origin=meaning)
-            if weights_are == "sampling":  # they say how rows compare, not how many there are
+            data = replace(data, origin=replace(data.origin, weight_type=weight_type))
+            if weight_type == "sampling":  # they say how rows compare, not how many there are
                 assert data.weights is not None
                 data = replace(data, weights=data.weights * (np.count_nonzero(data.weights) / data.weights.sum()))
         data, known = (data, {}) if offset is None else named_offset(data, offset)

@@ -286,6 +286,8 @@ class Sample:
         What no test looks at: ends of episodes, rewards, log-probabilities.
     counts : bool
         Whether the numbers of the actions are counts.
+    subject_names : tuple of str, optional
+        What the codes of the subjects stand for; by default the labels themselves.
     rows : Rows, optional
         All rows, for sums over them: these, or those in files too large for memory, of which these are a sample.
 
@@ -313,6 +315,7 @@ class Sample:
     subjects: np.ndarray | None = None
     recorded: Mapping[str, np.ndarray] = field(default_factory=dict)
     counts: bool = False
+    subject_names: tuple[str, ...] = ()
     rows: Rows = field(default=None, repr=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -347,13 +350,21 @@ class Sample:
         origin = Origin.of(self.origin)
         values = (
             features, actions, names, action_names, episodes, weights, blocks, origin, subjects, recorded,
-            self.counts and actions.ndim == 2, self.rows,
+            self.counts and actions.ndim == 2, self._names_of_subjects(), self.rows,
         )  # fmt: skip
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             frozen = _frozen(value, getattr(self, name)) if isinstance(value, np.ndarray) else value
             object.__setattr__(self, name, frozen)
         if self.rows is None or self.rows.in_memory:
             object.__setattr__(self, "rows", InMemoryRows(self.features, self.actions, self.weights))
+
+    def _names_of_subjects(self) -> tuple[str, ...]:
+        """The names of the subjects, in the order in which they first appear."""
+        if self.subjects is None:
+            return ()
+        labels = list(dict.fromkeys(np.asarray(self.subjects).tolist()))
+        known = dict(enumerate(self.subject_names))
+        return tuple(str(known.get(label, label)) for label in labels)
 
     @cached_property
     def action_type(self) -> ActionType:
@@ -432,6 +443,7 @@ class Sample:
             None if self.subjects is None else self.subjects[rows],
             {name: values[rows] for name, values in self.recorded.items()},
             counts=self.counts,
+            subject_names=self.subject_names,
         )
 
     def expand_weights(self, what: str) -> "Sample":

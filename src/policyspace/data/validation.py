@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
@@ -253,11 +254,11 @@ def _counted(masks: dict[str, "polars.Series"]) -> str:
 
 RENAMED = {
     "names": "features", "action": "actions", "episode": "episodes", "weight": "weights", "subject": "subjects",
-    "num_attempts": "attempts", "num_episodes": "episodes", "initial": "configuration", "path": "source",
-    "dependence": "clusters",
+    "num_attempts": "max_rounds", "attempts": "max_rounds", "num_episodes": "episodes", "initial": "configuration",
+    "path": "source", "dependence": "clusters", "always": "assume", "weights_are": "weight_type",
     "metadata": "origin",
 }  # fmt: skip
-"""Words of earlier versions, which still work, and what they are called now."""
+"""Words of earlier versions, which still work with a warning, and what they are called now."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -267,13 +268,20 @@ def translate_keywords(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, which understands older words and says which word an unknown one was meant to be."""
     signature = inspect.signature(function)
     known = _argument_names(signature)
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
     @functools.wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> R:
-        words: Any = _current(function.__name__, known, list(signature.bind_partial(*args).arguments), dict(given))
+        words: Any = _current(name, known, list(signature.bind_partial(*args).arguments), dict(given))
         return function(*args, **words)
 
     return call
+
+
+def translate_constructor(cls: type[R]) -> type[R]:
+    """The same class, whose constructor understands older words too."""
+    cls.__init__ = translate_keywords(cls.__init__)  # type: ignore[method-assign]
+    return cls
 
 
 def explain_arguments(function: Callable[P, R]) -> Callable[P, R]:
@@ -360,7 +368,7 @@ def _argument_names(signature: inspect.Signature) -> list[str]:
     for name, parameter in signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             found += list(get_args(parameter.annotation)[0].__annotations__)
-        elif name != "cls":
+        elif name not in ("cls", "self"):
             found.append(name)
     return found
 
@@ -374,6 +382,7 @@ def _current(function: str, known: Sequence[str], filled: Sequence[str], given: 
         if old in given and old not in known and new in known:
             if new in given or new in filled:
                 raise InputError(f"{old}= is an older word for {new}=, found both: keep {new}=.")
+            warnings.warn(f"{function}: {old}= is now {new}=.", DeprecationWarning, stacklevel=4)
             given[new] = given.pop(old)
     for name in given:
         if name not in known:

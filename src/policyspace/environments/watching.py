@@ -312,6 +312,8 @@ def watch(
     named = tuple(features or ())
 
     def loggable(stage: EnvironmentRunner, first: Any) -> None:
+        if drawing_wrapper(stage.env) is not None:  # which logs what it draws, of images too
+            return
         space, frames = stage.spaces[0], finished_frames(stage.env)
         Recording(first, (), observation_space=space, features=named, frames=frames).observed()
 
@@ -465,7 +467,9 @@ class Play:
         known = None if log_probabilities is None else log_probabilities(self.observations, acted)
         drawing = drawing_wrapper(self.stage.env)
         draws, record = ({}, None) if drawing is None else drawing.recorded_draws(self.observations, features)
-        features = features if drawing is None else drawing.feature_names
+        seen, space = self.observations, self.stage.spaces[0]
+        if drawing is not None:
+            seen, space, features = drawing.as_logged(seen)
         origin = Origin(
             environment=self.environment,
             agent=self.player.name,
@@ -474,11 +478,11 @@ class Play:
             draws=record,
         )
         return Recording(
-            self.observations,
+            seen,
             acted,
             self.episodes,
             recorded | ({} if known is None else {"log_probability": known}) | draws,
-            observation_space=self.stage.spaces[0],
+            observation_space=space,
             action_space=self.stage.spaces[1],
             features=features,
             frames=self.frames,

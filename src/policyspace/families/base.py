@@ -38,25 +38,25 @@ LARGEST_FIXED = 1e60
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters that are tested together; one that is always controlled is in every support and is not tested."""
+    """Parameters that are tested together; one that is assumed to be used is in every support and is not tested."""
 
     name: str
     indices: tuple[int, ...]
-    always: bool = False
+    assumed: bool = False
 
 
 def linear_groups(
     features: tuple[str, ...],
     rows: tuple[str, ...],
     groups: Groups,
-    always: Sequence[str],
+    assume: Sequence[str],
     fixed: Any,
     intercept: bool,
     blocks: Mapping[str, Sequence[str]],
 ) -> tuple[tuple[Group, ...], np.ndarray]:
     """The partition of the weights [k, q] of a linear policy, and the value each has when it is not controlled.
 
-    `blocks` are the categorical columns: their one-hot features make one group. The intercept is always controlled.
+    `blocks` are the categorical columns: their one-hot features make one group. The intercept is assumed.
     """
     _check_names(features, blocks)
     q = len(features) + intercept
@@ -74,14 +74,14 @@ def linear_groups(
     in_block = {name for inside in blocks.values() for name in inside}
     by_feature = {name: inside for name, inside in columns.items() if name not in in_block} | whole_blocks
     members = parameters | columns | whole_blocks
-    tested = tested_groups(groups, always, members, parameters, by_feature, lambda i: i % q)
-    constants = [Group(INTERCEPT, tuple(a * q for a in range(len(rows))), always=True)] if intercept else []
+    tested = tested_groups(groups, assume, members, parameters, by_feature, lambda i: i % q)
+    constants = [Group(INTERCEPT, tuple(a * q for a in range(len(rows))), assumed=True)] if intercept else []
     return (*constants, *tested), fixed_values(fixed, members, tested, q * len(rows))
 
 
 def tested_groups(
     groups: Groups,
-    always: Sequence[str],
+    assume: Sequence[str],
     members: Members,
     parameters: Members,
     by_feature: Members,
@@ -93,15 +93,13 @@ def tested_groups(
     """
     partition = _partition(groups, members, parameters, by_feature)
     partition = dict(sorted(partition.items(), key=lambda item: min(map(place, item[1]))))
-    free = set(_resolve(list(always), dict(members) | partition, "always"))
+    free = set(_resolve(list(assume), dict(members) | partition, "assume"))
     resolved = []
     for name, indices in partition.items():
         declared = free.intersection(indices)
         if declared and len(declared) < len(indices):
-            raise InputError(
-                f"group '{name}' is declared always controlled in part only: declare all of it, or split it."
-            )
-        resolved.append(Group(name, tuple(sorted(indices)), always=bool(declared)))
+            raise InputError(f"group '{name}' is assumed in part only: declare all of it, or split it.")
+        resolved.append(Group(name, tuple(sorted(indices)), assumed=bool(declared)))
     return resolved
 
 
@@ -345,8 +343,8 @@ class PolicySpace(ABC):
 
     @property
     def tested(self) -> tuple[int, ...]:
-        """The groups that are tested: all but those always controlled."""
-        return tuple(i for i, group in enumerate(self.groups) if not group.always)
+        """The groups that are tested: all but those assumed."""
+        return tuple(i for i, group in enumerate(self.groups) if not group.assumed)
 
     @property
     def full_support(self) -> Support:
@@ -405,10 +403,10 @@ class PolicySpace(ABC):
         return []
 
     def free_mask(self, support: Support) -> np.ndarray:
-        """The mask [d] of the parameters that Θ_I leaves free: groups in I, and those always controlled."""
+        """The mask [d] of the parameters that Θ_I leaves free: groups in I, and those assumed."""
         mask = np.zeros(self.num_parameters, dtype=bool)
         for i, group in enumerate(self.groups):
-            if group.always or i in support:
+            if group.assumed or i in support:
                 mask[list(group.indices)] = True
         return mask
 
@@ -417,14 +415,14 @@ class PolicySpace(ABC):
         return [
             group.name
             for i, group in enumerate(self.groups)
-            if (group.always or i in support) and group.name != INTERCEPT
+            if (group.assumed or i in support) and group.name != INTERCEPT
         ]
 
-    def with_always(self, names: Iterable[str]) -> Self:
-        """The same space with more groups declared always controlled: they are not tested any more."""
+    def with_assumed(self, names: Iterable[str]) -> Self:
+        """The same space with more groups assumed: they are not tested any more."""
         declared = set(names)
         space = copy.copy(self)
-        space.groups = tuple(replace(g, always=g.always or g.name in declared) for g in self.groups)
+        space.groups = tuple(replace(g, assumed=g.assumed or g.name in declared) for g in self.groups)
         return space
 
     def with_interactions(self, interactions: Mapping[str, Sequence[str]]) -> Self:
@@ -449,7 +447,7 @@ class PolicySpace(ABC):
         space.guess = True
         return space
 
-    def smaller(self, features: Sequence[str], actions: Sequence[str], always: Sequence[str]) -> "PolicySpace | None":
+    def smaller(self, features: Sequence[str], actions: Sequence[str], assume: Sequence[str]) -> "PolicySpace | None":
         """The same kind of space for fewer features and actions, one group a feature; None where there is none."""
         return None
 
@@ -566,14 +564,14 @@ class ExponentialFamily(PolicySpace):
         features: tuple[str, ...],
         rows: tuple[str, ...],
         groups: Groups | None,
-        always: tuple[str, ...],
+        assume: tuple[str, ...],
         fixed: Any,
         intercept: bool | None,
         blocks: dict[str, tuple[str, ...]] | None,
     ) -> None:
         self.feature_names, self.row_names, self.intercept = features, rows, intercept is None or bool(intercept)
         groups = "feature" if groups is None else groups
-        self.groups, self.fixed = linear_groups(features, rows, groups, always, fixed, self.intercept, blocks or {})
+        self.groups, self.fixed = linear_groups(features, rows, groups, assume, fixed, self.intercept, blocks or {})
 
     @property
     def min_training_rows(self) -> int:

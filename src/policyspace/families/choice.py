@@ -9,6 +9,7 @@ import numpy as np
 from policyspace.data.columns import AlternativeColumns, Attributes, LongFormat, columns_of
 from policyspace.data.columns import AttributeColumns as Columns
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import (
     INTERCEPT,
@@ -36,6 +37,7 @@ class AlternativeDesign:
 
 
 @final
+@translate_constructor
 class ChoiceLinear(PolicySpace):
     """Discrete actions with attributes, π(a|s) ∝ exp(θᵀt(s, a)) over the actions that are available in s.
 
@@ -54,7 +56,7 @@ class ChoiceLinear(PolicySpace):
         Attributes with a coefficient for each action.
     groups : mapping of names to features, optional
         What is tested together; by default each attribute and each feature.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a coefficient is worth that the agent does not use.
@@ -99,7 +101,7 @@ class ChoiceLinear(PolicySpace):
         available: Columns | None = None,
         specific: Sequence[str] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
@@ -112,7 +114,7 @@ class ChoiceLinear(PolicySpace):
             # What a long table says is found in the data that were made of it.
             columns = (None, None) if long is not None else (attributes, available)
             said = {"attributes": columns[0], "available": columns[1], "specific": specific, "groups": groups}
-            self.defer(actions, blocks, **said, always=always, fixed=fixed, intercept=intercept, offset=offset)
+            self.defer(actions, blocks, **said, assume=assume, fixed=fixed, intercept=intercept, offset=offset)
             return
         self.feature_names, self.action_names = tuple(features), choices(actions)
         self.constants = intercept is None or bool(intercept)
@@ -134,7 +136,7 @@ class ChoiceLinear(PolicySpace):
         taken = {c for columns in self.attributes.values() for c in columns.values()} | set(self.available.values())
         self.own_features = tuple(name for name in self.feature_names if name not in taken)
         self._lay_out()
-        self.groups, self.fixed = self._grouped(groups, tuple(always), fixed, blocks or {})
+        self.groups, self.fixed = self._grouped(groups, tuple(assume), fixed, blocks or {})
 
     def _attributes(self, said: Any) -> dict[str, dict[str, str]]:
         if said is not None and not isinstance(said, Mapping):
@@ -188,7 +190,7 @@ class ChoiceLinear(PolicySpace):
         self.offset_columns = tuple(tuple(place[by[a]] - 1 for by in known if a in by) for a in actions)
 
     def _grouped(
-        self, groups: Groups | None, always: tuple[str, ...], fixed: Any, blocks: Mapping[str, tuple[str, ...]]
+        self, groups: Groups | None, assume: tuple[str, ...], fixed: Any, blocks: Mapping[str, tuple[str, ...]]
     ) -> tuple[tuple[Group, ...], np.ndarray]:
         known = {name: inside for name, inside in self._members.items() if name != INTERCEPT}
         constants = self._members.get(INTERCEPT, [])
@@ -198,10 +200,10 @@ class ChoiceLinear(PolicySpace):
         by_feature = {name: inside for name, inside in known.items() if name not in in_block} | whole
         members = parameters | known | whole
         chosen: Groups = "feature" if groups is None else groups
-        tested = tested_groups(chosen, always, members, parameters, by_feature, lambda i: i)
+        tested = tested_groups(chosen, assume, members, parameters, by_feature, lambda i: i)
         # What is available, and an offset, have no coefficients: they are known to matter.
         known_to_matter = constants or self.available or self.offset
-        first = [Group(INTERCEPT, tuple(constants), always=True)] if known_to_matter else []
+        first = [Group(INTERCEPT, tuple(constants), assumed=True)] if known_to_matter else []
         return (*first, *tested), fixed_values(fixed, members, tested, len(self.parameter_names))
 
     # -- what a linear policy says of itself -----------------------------------------------------------------------

@@ -5,15 +5,16 @@ from typing import Any, final
 
 import numpy as np
 
-from policyspace.data.validation import as_names
+from policyspace.data.validation import as_names, translate_constructor
 from policyspace.errors import InputError, nearest
 from policyspace.families.base import Array, Group, Key, PolicySpace, check_disjoint
 
 REST = "rest"
-"""The group of the parameters that no group names; always controlled."""
+"""The group of the parameters that no group names; assumed to be used."""
 
 
 @final
+@translate_constructor
 class CustomPolicy(PolicySpace):
     """π_θ by its log-density for one state and one action, with θ the leaves of `params`, one after the other.
 
@@ -32,7 +33,7 @@ class CustomPolicy(PolicySpace):
         Names of the components of a continuous action, or labels.
     groups : mapping of names to paths, optional
         What is tested together.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or pytree, default 0
         What a parameter is worth that the agent does not use.
@@ -64,7 +65,7 @@ class CustomPolicy(PolicySpace):
         features: Sequence[str],
         actions: Sequence[str] = ("action",),
         groups: Mapping[str, Sequence[str] | str] | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         sample: Callable[[Any, Any, Array], Array] | None = None,
     ) -> None:
@@ -83,7 +84,7 @@ class CustomPolicy(PolicySpace):
             paths[name or "params"] = np.arange(position, position + leaf.size).reshape(leaf.shape)
             position += leaf.size
         self.paths: dict[str, np.ndarray] = paths
-        self.groups = self._groups(groups, tuple(always))
+        self.groups = self._groups(groups, tuple(assume))
         self.fixed = self._fixed(fixed)
 
     def unflatten(self, theta: Array) -> Any:
@@ -118,7 +119,7 @@ class CustomPolicy(PolicySpace):
         """The groups of a support by name; what no group names goes without saying."""
         return [name for name in super().named(support) if name != REST]
 
-    def _groups(self, given: Mapping[str, Any] | None, always: tuple[str, ...]) -> tuple[Group, ...]:
+    def _groups(self, given: Mapping[str, Any] | None, assume: tuple[str, ...]) -> tuple[Group, ...]:
         if given is not None and not isinstance(given, Mapping):
             raise InputError(
                 f"groups must be a table of names and paths, found {given!r:.40}: see {{'x': ['inputs[:, 0]']}}."
@@ -130,15 +131,15 @@ class CustomPolicy(PolicySpace):
             indices = [i for path in paths for i in self._resolve(path)]
             members[name] = sorted(set(indices))
         check_disjoint(members)
-        for name in always:
+        for name in assume:
             if name not in members:
-                raise InputError(f"always names '{name}', which is no group: {nearest(name, members)}")
-        groups = [Group(name, tuple(indices), name in always) for name, indices in members.items()]
+                raise InputError(f"assume names '{name}', which is no group: {nearest(name, members)}")
+        groups = [Group(name, tuple(indices), name in assume) for name, indices in members.items()]
         taken = {i for indices in members.values() for i in indices}
         rest = tuple(i for i in range(len(self.start)) if i not in taken)
         if rest and REST in members:
             raise InputError(f"a group is named '{REST}', the name of what no group holds: rename it.")
-        return (*groups, Group(REST, rest, always=True)) if rest else tuple(groups)
+        return (*groups, Group(REST, rest, assumed=True)) if rest else tuple(groups)
 
     def _resolve(self, path: str) -> list[int]:
         """The parameters behind a path, a prefix of paths, or a path with an index."""

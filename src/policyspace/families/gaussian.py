@@ -9,6 +9,7 @@ import numpy as np
 
 from policyspace.data.rows import Moments, RowBlock, Rows, moments_of
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Groups, Key, Policy, Support
 from policyspace.families.design import (
@@ -28,6 +29,7 @@ EXTREME = 1e-100
 
 
 @final
+@translate_constructor
 class GaussianLinear(ExponentialFamily):
     """Continuous actions of dimension k with covariance Σ: known (scalar, diagonal or full) or estimated.
 
@@ -43,7 +45,7 @@ class GaussianLinear(ExponentialFamily):
         Σ, one variance for all actions or one each.
     groups : {"feature", "parameter"} or mapping of names to features, default "feature"
         What is tested together.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a weight is worth that the agent does not use.
@@ -74,19 +76,19 @@ class GaussianLinear(ExponentialFamily):
         actions: Sequence[str] | None = None,
         covariance: float | Sequence[Any] | np.ndarray | Literal["estimate"] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.estimated = covariance is None or (isinstance(covariance, str) and covariance == "estimate")
         if features is None:
-            said = {"covariance": covariance, "groups": groups, "always": always, "fixed": fixed}
+            said = {"covariance": covariance, "groups": groups, "assume": assume, "fixed": fixed}
             self.defer(actions, blocks, **said, intercept=intercept)
             return
         rows = ("action",) if actions is None else tuple(actions)
         self.action_names = rows
-        super().__init__(tuple(features), rows, groups, tuple(always), fixed, intercept, blocks)
+        super().__init__(tuple(features), rows, groups, tuple(assume), fixed, intercept, blocks)
         if not self.estimated:
             self.covariance = covariance_matrix(covariance, len(self.row_names))
             self.precision = np.linalg.inv(self.covariance)
@@ -433,7 +435,7 @@ class GaussianLikelihood(LinearLikelihood):
 
     def _free_columns(self, support: Support) -> list[int]:
         groups = enumerate(self.space.groups)
-        return sorted(c for i, g in groups if g.always or i in support for c in self._columns[i])
+        return sorted(c for i, g in groups if g.assumed or i in support for c in self._columns[i])
 
     def information(self) -> np.ndarray:
         """F̂ = Σ⁻¹ ⊗ mean φφᵀ, in raw coordinates; an estimated Σ is plugged in."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from policyspace.data.rows import InMemoryRows, moments_of
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, Group, Groups, Key, Policy, PolicySpace, Support, linear_groups
 from policyspace.families.covariance import dependences
@@ -25,6 +26,7 @@ NO_MODEL = (
 
 
 @final
+@translate_constructor
 class ModelFree(PolicySpace):
     """Whatever the agent does: no parameters, so that only a test without a policy model can ask what it uses.
 
@@ -36,11 +38,11 @@ class ModelFree(PolicySpace):
         features: Sequence[str] | None = None,
         actions: Sequence[str] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         blocks: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         if features is None:
-            self.defer(actions, blocks, groups=groups, always=always)
+            self.defer(actions, blocks, groups=groups, assume=assume)
             return
         if groups is not None and not isinstance(groups, Mapping) and groups != "feature":
             raise InputError(
@@ -49,9 +51,9 @@ class ModelFree(PolicySpace):
         self.feature_names, self.action_names = tuple(features), tuple(actions or ("action",))
         groups = "feature" if groups is None else groups
         # As of one weight a feature: the place of a weight is that of its column.
-        columns, _ = linear_groups(self.feature_names, ("",), groups, always, 0.0, False, blocks or {})
+        columns, _ = linear_groups(self.feature_names, ("",), groups, assume, 0.0, False, blocks or {})
         self._columns = {number: group.indices for number, group in enumerate(columns)}
-        self.groups = tuple(Group(group.name, (), group.always) for group in columns)
+        self.groups = tuple(Group(group.name, (), group.assumed) for group in columns)
         self.fixed = np.zeros(0)
 
     def group_columns(self) -> dict[int, tuple[int, ...]]:

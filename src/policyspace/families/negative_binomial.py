@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import betainc, digamma, gammaln, polygamma
 
 from policyspace.data.sample import ActionType, Count, Sample, check_counts
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, FitMeasures, Groups, Key, PolicySpace, Residuals
 from policyspace.families.likelihood import Likelihood
@@ -34,6 +35,7 @@ LARGE = 1000.0
 
 
 @final
+@translate_constructor
 class NegativeBinomialLinear(NuisanceLinear):
     """Counts of mean μ = exp(weights·φ(s)) and variance μ + α μ²; the dispersion α is estimated beside the weights.
 
@@ -47,7 +49,7 @@ class NegativeBinomialLinear(NuisanceLinear):
         The name of the count; by default "action".
     groups : {"feature", "parameter"} or mapping of names to features, default "feature"
         What is tested together.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a weight is worth that the agent does not use.
@@ -78,13 +80,13 @@ class NegativeBinomialLinear(NuisanceLinear):
         features: Sequence[str] | None = None,
         actions: Sequence[str] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if features is None:
-            self.defer(actions, blocks, groups=groups, always=always, fixed=fixed, intercept=intercept)
+            self.defer(actions, blocks, groups=groups, assume=assume, fixed=fixed, intercept=intercept)
             return
         self.action_names = ("action",) if actions is None else tuple(actions)
         if len(self.action_names) != 1:
@@ -92,7 +94,7 @@ class NegativeBinomialLinear(NuisanceLinear):
                 f"a negative binomial policy is of one count, found {len(self.action_names)}: identify with one after the "
                 "other, or take the policy 'poisson'."
             )
-        self.set_up(tuple(features), (LOG_DISPERSION,), groups, tuple(always), fixed, intercept, blocks)
+        self.set_up(tuple(features), (LOG_DISPERSION,), groups, tuple(assume), fixed, intercept, blocks)
 
     @property
     def action_type(self) -> ActionType:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, Group, Groups, Key, PolicySpace, Support, linear_groups, whole_columns
 from policyspace.families.gaussian import columns_of_noise, covariance_matrix, unlike_gaussian
@@ -20,7 +21,7 @@ from policyspace.runtime import check_limit
 from policyspace.safe_io import JSON
 
 NETWORK = "network"
-"""The group of all the parameters that are not tested; like the intercept of a linear policy, always controlled."""
+"""The group of all the parameters that are not tested; assumed, like the intercept of a linear policy."""
 
 Activation = Literal["tanh", "relu"]
 NetworkGroups = Groups | Literal["input", "hidden", "output"]
@@ -44,7 +45,7 @@ class Network(PolicySpace):
         hidden: Sequence[int] | None,
         activation: Activation | None,
         groups: NetworkGroups | None,
-        always: Sequence[str],
+        assume: Sequence[str],
         fixed: Any,
         blocks: dict[str, tuple[str, ...]] | None,
     ) -> None:
@@ -59,7 +60,7 @@ class Network(PolicySpace):
         size = sum((inputs + 1) * outputs for inputs, outputs in zip(self.sizes[:-1], self.sizes[1:], strict=True))
         check_limit("MAX_PARAMETERS", size, "the weights of a network")
         groups = "input" if groups is None else groups
-        self.groups, self.fixed = _network_groups(self, groups, tuple(always), fixed, blocks or {})
+        self.groups, self.fixed = _network_groups(self, groups, tuple(assume), fixed, blocks or {})
 
     @property
     def layer_indices(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -156,6 +157,7 @@ class Network(PolicySpace):
 
 
 @final
+@translate_constructor
 class GaussianNetwork(Network):
     """Continuous actions of dimension k, a ~ N(z_θ(s), Σ) with a known covariance (the paper's car: 5→8→2, 0.1 I).
 
@@ -173,7 +175,7 @@ class GaussianNetwork(Network):
         Of the hidden layers.
     groups : {"feature", "weight"} or mapping of names to features, default "feature"
         What is tested together: all weights out of an input, each of them, or those of several inputs.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a weight is worth that the agent does not use.
@@ -200,16 +202,16 @@ class GaussianNetwork(Network):
         covariance: float | Sequence[Any] | np.ndarray | Literal["estimate"] | None = None,
         activation: Activation | None = None,
         groups: NetworkGroups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if features is None:
             said = {"hidden": hidden, "covariance": covariance, "activation": activation, "groups": groups}
-            self.defer(actions, blocks, **said, always=always, fixed=fixed)
+            self.defer(actions, blocks, **said, assume=assume, fixed=fixed)
             return
         self.action_names = ("action",) if actions is None else tuple(actions)
-        super().__init__(features, self.action_names, hidden, activation, groups, always, fixed, blocks)
+        super().__init__(features, self.action_names, hidden, activation, groups, assume, fixed, blocks)
         if isinstance(covariance, str) and covariance == "estimate":
             self._missing = "this network does not know its covariance yet: give it as a number or a matrix."
         else:
@@ -266,6 +268,7 @@ class GaussianNetwork(Network):
 
 
 @final
+@translate_constructor
 class SoftmaxNetwork(Network):
     """Discrete actions, π(a_i|s) ∝ exp z_i; as in the linear space, the last action is the reference with z = 0.
 
@@ -281,7 +284,7 @@ class SoftmaxNetwork(Network):
         Of the hidden layers.
     groups : {"feature", "weight"} or mapping of names to features, default "feature"
         What is tested together: all weights out of an input, each of them, or those of several inputs.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a weight is worth that the agent does not use.
@@ -309,16 +312,16 @@ class SoftmaxNetwork(Network):
         hidden: Sequence[int] | None = None,
         activation: Activation | None = None,
         groups: NetworkGroups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if features is None:
-            said = {"hidden": hidden, "activation": activation, "groups": groups, "always": always, "fixed": fixed}
+            said = {"hidden": hidden, "activation": activation, "groups": groups, "assume": assume, "fixed": fixed}
             self.defer(actions, blocks, **said)
             return
         self.action_names = choices(actions)
-        super().__init__(features, self.action_names[:-1], hidden, activation, groups, always, fixed, blocks)
+        super().__init__(features, self.action_names[:-1], hidden, activation, groups, assume, fixed, blocks)
 
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """The probabilities of the first k actions."""
@@ -371,29 +374,29 @@ def _probabilities(output: Array) -> Array:
 
 
 def _network_groups(
-    space: Network, groups: NetworkGroups, always: tuple[str, ...], fixed: Any, blocks: dict[str, tuple[str, ...]]
+    space: Network, groups: NetworkGroups, assume: tuple[str, ...], fixed: Any, blocks: dict[str, tuple[str, ...]]
 ) -> tuple[tuple[Group, ...], np.ndarray]:
-    """The tested groups and, last, the group of everything else, which is always controlled."""
+    """The tested groups and, last, the group of everything else, which is assumed."""
     layers = space.layer_indices
     size = layers[-1][1][-1] + 1
     if groups in ("hidden", "output"):
-        tested = _unit_groups(space, groups == "hidden", always)
+        tested = _unit_groups(space, groups == "hidden", assume)
         values = np.broadcast_to(np.asarray(fixed, dtype=np.float64), size).copy()
     else:
         # The first layer is a linear map of the inputs: it is partitioned as a linear policy's weights are.
         of_inputs: Groups = "feature" if groups == "input" else groups  # type: ignore[assignment]
         units = tuple(f"unit_{i}" for i in range(space.sizes[1])) if space.hidden else space.row_names
-        tested, inner = linear_groups(space.feature_names, units, of_inputs, always, fixed, False, blocks)
+        tested, inner = linear_groups(space.feature_names, units, of_inputs, assume, fixed, False, blocks)
         values = np.zeros(size)
         values[: inner.size] = inner
     taken = {i for group in tested for i in group.indices}
     rest = tuple(i for i in range(size) if i not in taken)
     if NETWORK in {group.name for group in tested}:
         raise InputError(f"a group is named '{NETWORK}', the name of the weights that are not tested: rename it.")
-    return (*tested, Group(NETWORK, rest, always=True)), values
+    return (*tested, Group(NETWORK, rest, assumed=True)), values
 
 
-def _unit_groups(space: Network, hidden: bool, always: tuple[str, ...]) -> tuple[Group, ...]:
+def _unit_groups(space: Network, hidden: bool, assume: tuple[str, ...]) -> tuple[Group, ...]:
     """One group a hidden unit (the weights that leave it), or one an output (the weights that enter it)."""
     layers = [weights for weights, _ in space.layer_indices]
     if hidden:
@@ -405,6 +408,6 @@ def _unit_groups(space: Network, hidden: bool, always: tuple[str, ...]) -> tuple
         }
     else:
         members = dict(zip(space.row_names, layers[-1], strict=True))
-    if unknown := [name for name in always if name not in members]:
-        raise InputError(f"always names '{unknown[0]}', which is no group: valid names are {', '.join(members)}.")
-    return tuple(Group(name, tuple(int(i) for i in where), name in always) for name, where in members.items())
+    if unknown := [name for name in assume if name not in members]:
+        raise InputError(f"assume names '{unknown[0]}', which is no group: valid names are {', '.join(members)}.")
+    return tuple(Group(name, tuple(int(i) for i in where), name in assume) for name, where in members.items())

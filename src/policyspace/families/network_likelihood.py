@@ -432,8 +432,8 @@ class NetworkLikelihood(Likelihood):
         """Nothing is left to do: a fit never beats the full one, which was started from it."""
 
     def _whole(self, support: Support) -> Support:
-        """The support with the groups that are always controlled, so that one support has one name."""
-        return support | {i for i, group in enumerate(self.space.groups) if group.always}
+        """The support with the groups that are assumed, so that one support has one name."""
+        return support | {i for i, group in enumerate(self.space.groups) if group.assumed}
 
     def _as_fit(self, support: Support) -> Fit:
         best = self._peaks[self._whole(support)]

@@ -37,7 +37,7 @@ class NuisanceLinear(PolicySpace):
         features: tuple[str, ...],
         nuisance: tuple[str, ...],
         groups: Groups | None,
-        always: tuple[str, ...],
+        assume: tuple[str, ...],
         fixed: Any,
         intercept: bool | None,
         blocks: Mapping[str, Sequence[str]] | None,
@@ -46,10 +46,10 @@ class NuisanceLinear(PolicySpace):
         self.feature_names, self.nuisance_names = features, nuisance
         self.intercept = intercept is None or bool(intercept)
         chosen: Groups = "feature" if groups is None else groups
-        own, values = linear_groups(features, ("",), chosen, always, fixed, self.intercept, blocks or {})
+        own, values = linear_groups(features, ("",), chosen, assume, fixed, self.intercept, blocks or {})
         constants = (*range(int(self.intercept)), *range(len(values), len(values) + len(nuisance)))
         tested = own[int(self.intercept) :]
-        self.groups = (Group(INTERCEPT, constants, always=True), *tested) if constants else tested
+        self.groups = (Group(INTERCEPT, constants, assumed=True), *tested) if constants else tested
         self.fixed = np.concatenate([values, np.zeros(len(nuisance))])
 
     # -- what a family says ----------------------------------------------------------------------------------------

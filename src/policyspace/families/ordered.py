@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, FitMeasures, Groups, Key, PolicySpace, recorded_policy
 from policyspace.families.likelihood import Likelihood
@@ -17,6 +18,7 @@ from policyspace.safe_io import JSON
 
 
 @final
+@translate_constructor
 class OrderedLinear(NuisanceLinear):
     """Levels in an order, P(a ≤ k | s) = σ(ζ_k − weights·φ(s)): each weight moves the odds of all higher levels alike.
 
@@ -34,7 +36,7 @@ class OrderedLinear(NuisanceLinear):
         made with its actions takes these in their order.
     groups : {"feature", "parameter"} or mapping of names to features, default "feature"
         What is tested together.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a weight is worth that the agent does not use.
@@ -64,14 +66,14 @@ class OrderedLinear(NuisanceLinear):
         actions: Sequence[str] | None = None,
         levels: Sequence[Any] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if isinstance(levels, str):
             raise InputError(f"levels must be a list from the lowest to the highest, found the text '{levels}'.")
         if features is None:
-            self.defer(actions, blocks, levels=levels, groups=groups, always=always, fixed=fixed)
+            self.defer(actions, blocks, levels=levels, groups=groups, assume=assume, fixed=fixed)
             return
         self.action_names = choices(actions)
         self.levels = self.action_names if levels is None else tuple(str(level) for level in levels)
@@ -82,7 +84,7 @@ class OrderedLinear(NuisanceLinear):
             )
         self._place = np.array([self.levels.index(name) for name in self.action_names])
         gaps = tuple(f"log gap[{low}|{high}]" for low, high in zip(self.levels[1:-1], self.levels[2:], strict=True))
-        self.set_up(tuple(features), gaps, groups, tuple(always), fixed, True, blocks)
+        self.set_up(tuple(features), gaps, groups, tuple(assume), fixed, True, blocks)
 
     def bind(self, data: Sample) -> PolicySpace:
         """The same space over the features and actions of the data, in the order that was said or that numbers have."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from policyspace.data.sample import ActionType, Count, Sample, check_counts
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Groups, Key, PolicySpace
 from policyspace.families.concave import ConcaveLikelihood
@@ -24,6 +25,7 @@ MOST_DRAWN = 1e15
 
 
 @final
+@translate_constructor
 class PoissonLinear(ExponentialFamily):
     """Counts a ~ Poisson(exp(weights·φ(s))), independent of each other given the state where there are several.
 
@@ -37,7 +39,7 @@ class PoissonLinear(ExponentialFamily):
         Names of the counts; by default one, named "action".
     groups : {"feature", "parameter"} or mapping of names to features, default "feature"
         What is tested together.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a weight is worth that the agent does not use.
@@ -70,17 +72,17 @@ class PoissonLinear(ExponentialFamily):
         features: Sequence[str] | None = None,
         actions: Sequence[str] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if features is None:
-            self.defer(actions, blocks, groups=groups, always=always, fixed=fixed, intercept=intercept)
+            self.defer(actions, blocks, groups=groups, assume=assume, fixed=fixed, intercept=intercept)
             return
         rows = ("action",) if actions is None else tuple(actions)
         self.action_names = rows
-        super().__init__(tuple(features), rows, groups, tuple(always), fixed, intercept, blocks)
+        super().__init__(tuple(features), rows, groups, tuple(assume), fixed, intercept, blocks)
 
     @property
     def action_type(self) -> ActionType:

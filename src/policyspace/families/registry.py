@@ -10,7 +10,7 @@ import numpy as np
 from policyspace.data.columns import AlternativeColumns
 from policyspace.data.rows import ExtremeRows, InMemoryRows, Moments, Rows, check_size, moments_of, shift_near
 from policyspace.data.sample import Sample
-from policyspace.data.validation import as_names, explain_arguments
+from policyspace.data.validation import as_names, explain_arguments, translate_constructor
 from policyspace.errors import InputError, nearest
 from policyspace.families.base import ExponentialFamily, Group, PolicySpace, Support, recorded_policy
 from policyspace.families.choice import ChoiceLinear
@@ -55,6 +55,7 @@ NOT_FOR = {
 
 
 @final
+@translate_constructor
 @dataclass(frozen=True, eq=False)
 class PolicySpec:
     """A policy by name or as an object, and what is said about it; None is what was not said.
@@ -67,7 +68,7 @@ class PolicySpec:
     policy : str, PolicySpace or PolicySpec, optional
         "gaussian", "boltzmann", "poisson", "negative-binomial", "ordered", "network", "choice", "any", or a policy
         that says all about itself.
-    hidden, activation, covariance, groups, always, fixed, intercept, levels
+    hidden, activation, covariance, groups, assume, fixed, intercept, levels
         As in the class of the policy, such as `GaussianLinear` or `SoftmaxNetwork`.
 
     Raises
@@ -88,14 +89,14 @@ class PolicySpec:
     activation: Activation | None = None
     covariance: Any = None
     groups: NetworkGroups | None = None
-    always: Sequence[str] = ()
+    assume: Sequence[str] = ()
     fixed: Any = None
     intercept: bool | None = None
     levels: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         policy = self.policy
-        object.__setattr__(self, "always", as_names(self.always, "always="))
+        object.__setattr__(self, "assume", as_names(self.assume, "assume="))
         if isinstance(policy, PolicySpace | PolicySpec):
             if self.said:
                 kind, word = type(policy).__name__, next(iter(self.said))
@@ -112,14 +113,14 @@ class PolicySpec:
     def said(self) -> Mapping[str, Any]:
         """What was said beside the policy itself."""
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "policy"}
-        return {name: value for name, value in given.items() if value is not None and (name != "always" or len(value))}
+        return {name: value for name, value in given.items() if value is not None and (name != "assume" or len(value))}
 
     @property
     def stated(self) -> bool:
         """Was anything said about the form of the policy? Groups, and which are known to be used, say nothing of it."""
         if isinstance(self.policy, PolicySpec):
             return self.policy.stated
-        return self.policy is not None or not set(self.said) <= {"groups", "always"}
+        return self.policy is not None or not set(self.said) <= {"groups", "assume"}
 
     @property
     def discrete(self) -> bool | None:
@@ -181,7 +182,8 @@ def recorded_space(
     words = dict(said)
     space = FAMILIES[words.pop("family")](features, actions, **words)
     size = space.num_parameters
-    space.groups = tuple(Group(g["name"], tuple(g["indices"]), g["always"]) for g in groups)
+    assumed = "always" if groups and "always" in groups[0] else "assumed"  # the former in files of before
+    space.groups = tuple(Group(g["name"], tuple(g["indices"]), g[assumed]) for g in groups)
     space.fixed = np.array(fixed, dtype=np.float64)
     if space.fixed.shape != (size,):
         raise ValueError(f"its space has {size} parameters, its fixed values have the shape {space.fixed.shape}")

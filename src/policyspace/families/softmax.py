@@ -21,6 +21,7 @@ from policyspace.data.rows import (
     shift_near,
 )
 from policyspace.data.sample import Sample
+from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
 from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Groups, Key, Support
 from policyspace.families.concave import ConcaveLikelihood
@@ -48,6 +49,7 @@ from policyspace.safe_io import JSON
 
 
 @final
+@translate_constructor
 class SoftmaxLinear(ExponentialFamily):
     """Discrete actions, π(a_i|s) ∝ exp(weights_i·φ(s)); the last action is the reference, whose weights are zero.
 
@@ -61,7 +63,7 @@ class SoftmaxLinear(ExponentialFamily):
         Names of the actions, in the order of their codes 0…k; the last one is the reference.
     groups : {"feature", "parameter"} or mapping of names to features, default "feature"
         What is tested together.
-    always : sequence of str
+    assume : sequence of str
         Groups that are taken to be used, and not tested.
     fixed : float or mapping of names to floats, default 0
         What a weight is worth that the agent does not use.
@@ -92,16 +94,16 @@ class SoftmaxLinear(ExponentialFamily):
         features: Sequence[str] | None = None,
         actions: Sequence[str] | None = None,
         groups: Groups | None = None,
-        always: Sequence[str] = (),
+        assume: Sequence[str] = (),
         fixed: Any = 0.0,
         intercept: bool | None = None,
         blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         if features is None:
-            self.defer(actions, blocks, groups=groups, always=always, fixed=fixed, intercept=intercept)
+            self.defer(actions, blocks, groups=groups, assume=assume, fixed=fixed, intercept=intercept)
             return
         self.action_names = choices(actions)
-        super().__init__(tuple(features), self.action_names[:-1], groups, tuple(always), fixed, intercept, blocks)
+        super().__init__(tuple(features), self.action_names[:-1], groups, tuple(assume), fixed, intercept, blocks)
 
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The probabilities of the first k actions."""
@@ -136,9 +138,9 @@ class SoftmaxLinear(ExponentialFamily):
         """Whether it has an intercept."""
         return {"family": "boltzmann", "intercept": self.intercept}
 
-    def smaller(self, features: Sequence[str], actions: Sequence[str], always: Sequence[str]) -> "SoftmaxLinear":
+    def smaller(self, features: Sequence[str], actions: Sequence[str], assume: Sequence[str]) -> "SoftmaxLinear":
         """The linear Boltzmann policy of fewer features and actions."""
-        return SoftmaxLinear(features, actions, "feature", always, 0.0, self.intercept)
+        return SoftmaxLinear(features, actions, "feature", assume, 0.0, self.intercept)
 
     def action_statistic(self, actions: Array) -> Array:
         """u(a_i) = e_i, and zero for the reference."""

@@ -37,10 +37,7 @@ _HOMES = {
         "pooled_episodes",
     ),
     "lean.lean_test": ("ScoreTest",),
-    "mixed": (
-        "RandomEffects",
-        "SubjectEffects",
-    ),
+    "mixed": ("RandomEffects",),
     "parametric": (
         "Bootstrap",
         "RobustWald",

@@ -7,7 +7,7 @@ from typing import Literal, Self, cast, final, get_args
 
 import numpy as np
 
-from policyspace.answer import AssumptionCheck, ClusterSummary, Grade, Note, Reason
+from policyspace.answer import AssumptionCheck, ClusterSummary, Grade, Note, Reason, SubjectEffects
 from policyspace.errors import InputError, nearest
 from policyspace.families.base import PolicySpace, Support
 from policyspace.families.likelihood import Fit, NullDistribution
@@ -147,7 +147,7 @@ TestName = Literal[
     "auto", "wilks", "firth", "lean", "randomised", "robust", "mixed", "bootstrap", "universal", "eprocess", "mixture"
 ]
 RuleName = Literal["simplified", "combinatorial"]
-ClusterKind = Literal["auto", "rows", "episodes"]
+ClusterKind = Literal["auto", "rows", "blocks", "episodes"]
 
 
 @final
@@ -340,6 +340,10 @@ class SupportTest(ABC):
 
     def action_effect(self, group: int) -> float | None:
         """How far the action moves when a group is replaced by what the others predict; None: ask the fitted policy."""
+        return None
+
+    def effects(self, significance: float) -> SubjectEffects | None:
+        """How subjects differ, where they have random weights."""
         return None
 
     def note(self) -> str:

@@ -55,6 +55,13 @@ def e_benjamini_hochberg(log_wealth: np.ndarray, level: float) -> np.ndarray:
     return found
 
 
+def shown_by(log_wealth: np.ndarray, level: float, correction: str) -> np.ndarray:
+    """Which groups [G] wealth shows: by closed testing or, with "bh", by the procedure of Benjamini and Hochberg."""
+    if correction == "bh":
+        return e_benjamini_hochberg(log_wealth, level)
+    return np.asarray(closed_e_values(log_wealth) >= 1 / level)
+
+
 def randomisation_p_value(observed: float, redrawn: np.ndarray) -> float:
     """(1 + #{Tᵐ ≥ T})/(M + 1): exact for a statistic of draws that was chosen before them, whatever their number.
 

@@ -127,6 +127,7 @@ def conclude(
         ),
         ground_truth=_ground_truth(data, space),
         version=__version__,
+        subjects=decider.effects(significance),
         coefficient_maker=partial(coefficients_of, likelihood, data, effects, significance) if space.linear else None,
     )  # fmt: skip
 
@@ -224,10 +225,10 @@ def _named_verdicts(
     if not verdicts.exhaustive:
         # One support was found, others may exist: only what every support must hold is certain.
         certain = {space.groups[g].name for g, p in verdicts.adjusted.items() if p <= significance}
-        always = {group.name for group in space.groups if group.always}
-        everywhere = tuple(name for name in named[0] if name in certain | always)
+        assumed = {group.name for group in space.groups if group.assumed}
+        everywhere = tuple(name for name in named[0] if name in certain | assumed)
         somewhere = {group.name for group in space.groups} if set(named[0]) - set(everywhere) else set()
-    open_groups = [g.name for g in space.groups if g.name in somewhere and not g.always]
+    open_groups = [g.name for g in space.groups if g.name in somewhere and not g.assumed]
     return everywhere, tuple(name for name in open_groups if name not in everywhere), named
 
 
@@ -279,8 +280,8 @@ def _policy_record(space: PolicySpace, origin: Origin) -> PolicyRecord:
     said = space.describe()
     return PolicyRecord(
         family=type(space).__name__,
-        groups=tuple(group.name for group in space.groups if not group.always),
-        assumed_groups=tuple(group.name for group in space.groups if group.always),
+        groups=tuple(group.name for group in space.groups if not group.assumed),
+        assumed_groups=tuple(group.name for group in space.groups if group.assumed),
         tested="parameters" if space.group_columns() is None else "features",
         covariance=structured(said.get("covariance"), Covariance | None),
         intercept=structured(said.get("intercept"), bool | None),

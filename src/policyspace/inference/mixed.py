@@ -8,12 +8,14 @@ from typing import final
 import numpy as np
 from scipy.special import chdtrc, fdtrc, ndtr
 
-from policyspace.answer import AssumptionCheck, ClusterSummary, Note, Reason
+from policyspace.answer import AssumptionCheck, ClusterSummary, Note, Reason, SubjectEffects
 from policyspace.data.sample import Sample
 from policyspace.errors import InputError
 from policyspace.families.base import INTERCEPT, PolicySpace, Support
 from policyspace.families.likelihood import Likelihood
 from policyspace.inference.base import SupportTest, TestResult
+from policyspace.inference.coefficients import parameter_names
+from policyspace.inference.diagnostics import DEPENDENCE_LEVEL, lag_p
 
 FEWEST_SUBJECTS = 6
 """Below so many nothing is guaranteed."""
@@ -29,6 +31,9 @@ FARTHEST = 2.0
 
 SMALLEST_VARIANCE, LARGEST_VARIANCE = 1e-6, 25.0
 """Of standardised weights between subjects."""
+
+MOST_BOUNDED = 200
+"""Subjects beyond which nobody asks how many of them use a feature, which takes a fit a feature."""
 
 LEAST_SHARE = 0.05
 """The effective number of subjects behind a variance is at least this share of them."""
@@ -72,7 +77,7 @@ class SubjectScores:
         if data.subjects is None:
             raise InputError("the test 'mixed' needs subjects: name their column (--subjects), or use another test.")
         self.space = space.as_linear("random effects")
-        self.labels, owner = np.unique(data.subjects, return_inverse=True)
+        self.names, owner = data.subject_names, data.subjects
         order, ends = np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1]
         weights = np.ones(data.num_rows) if data.weights is None else data.weights
         parts = (np.split(values[order], ends) for values in (data.features, data.actions, weights))
@@ -183,30 +188,6 @@ def within_subjects(information: np.ndarray, constants: np.ndarray) -> np.ndarra
 
 
 @final
-@dataclass(frozen=True)
-class SubjectEffects:
-    """What subjects differ in: of every weight its average, its spread between subjects, and each subject's own."""
-
-    subjects: tuple[str, ...]
-    parameters: tuple[str, ...]
-    average: np.ndarray
-    """[d], with its standard error."""
-    standard_error: np.ndarray
-    spread: np.ndarray
-    """The standard deviation between subjects [d]; 0 where the weight is the same for all."""
-    weights: np.ndarray
-    """Of each subject, shrunken towards the average [S, d]."""
-    margins: np.ndarray
-    """Their standard errors [S, d]."""
-
-    @property
-    def share_of_sign(self) -> np.ndarray:
-        """The estimated share of subjects like these whose weight has the sign of the average [d]."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(self.average == 0, 0.5, ndtr(np.abs(self.average) / self.spread)))
-
-
-@final
 class RandomEffects(SupportTest):
     """F_J = γ_Jᵀ C_JJ⁻¹ γ_J / (k·max(1, q)) against F_{k, ν}, for the weights γ of subjects like these.
 
@@ -306,23 +287,48 @@ class RandomEffects(SupportTest):
         found = chdtrc(2.0 * np.arange(1, len(p_values) + 1), combined)[::-1] <= significance
         return int(np.argmin(found)) if not found.all() else len(found)
 
-    @cached_property
-    def effects(self) -> SubjectEffects:
-        """The weights of all subjects, in the units of the features."""
+    def effects(self, significance: float) -> SubjectEffects:
+        """The weights of all subjects in the units of the features, and by how many each group is used at least."""
         fit, to_raw = self.fit, self._scores.to_raw
-        rows, columns = list(self.space.weights_by_row(self._fixed)), self.space.column_names
-        names = [f"{column}[{row}]" for row in rows for column in columns] if len(rows) > 1 else list(columns)
-        if len(rows) == len(self._fixed):  # each parameter is a row of its own
-            names = rows
+        average, spread = to_raw @ fit.average, np.sqrt(fit.variance) * np.diag(to_raw)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(average == 0, 0.5, ndtr(np.abs(average) / np.abs(spread)))
+        own = (fit.average + fit.deviations) @ to_raw.T
+        margins = np.sqrt(np.maximum(fit.conditional, 0.0)) * np.abs(np.diag(to_raw))
+        kept = [i for group in self.space.groups if group.name != INTERCEPT for i in group.indices]
+        owner = {i: group.name for group in self.space.groups for i in group.indices}
+        names, level = parameter_names(self._scores.space), significance / max(len(self.space.tested), 1)
+        bounded = [g for g in self.space.tested if self.num_subjects <= MOST_BOUNDED and not self._dependent(g)]
         return SubjectEffects(
-            tuple(str(label) for label in self._scores.labels),
-            tuple(names),
-            to_raw @ fit.average,
-            np.sqrt(np.diag(to_raw @ fit.covariance @ to_raw.T)),
-            np.sqrt(fit.variance) * np.diag(to_raw),
-            (fit.average + fit.deviations) @ to_raw.T,
-            np.sqrt(np.maximum(fit.conditional, 0.0)) * np.diag(to_raw),
+            names=self._scores.names,
+            parameters=tuple(names[i] for i in kept),
+            groups=tuple(owner[i] for i in kept),
+            average=tuple(average[kept].tolist()),
+            standard_error=tuple(np.sqrt(np.diag(to_raw @ fit.covariance @ to_raw.T))[kept].tolist()),
+            spread=tuple(np.abs(spread)[kept].tolist()),
+            share_of_sign=tuple(share[kept].tolist()),
+            weights=tuple(map(tuple, own[:, kept].tolist())),
+            margins=tuple(map(tuple, margins[:, kept].tolist())),
+            at_least={self.space.groups[g].name: self.at_least(self.space.support_without(g), level) for g in bounded},
+            significance=significance,
         )
+
+    def _dependent(self, group: int) -> bool:
+        """Whether what neighbouring rows of a subject say about a group correlates, so that no number of subjects is told.
+
+        Of a weight that does not vary within subjects no subject says anything alone.
+        """
+        indices = list(self.space.groups[group].indices)
+        if not self.varying[indices].all():
+            return True
+        said, theta = [], self.fit.average + self.fit.deviations
+        for own, (features, actions, weights) in zip(theta, self._scores.rows, strict=True):
+            scores = (
+                self._scores.space.score(self._scores.to_raw @ own, features, actions) @ self._scores.to_raw[:, indices]
+            )
+            said.append(weights[:, None] * (scores - scores.mean(axis=0)))
+        owner = np.repeat(np.arange(len(said)), [len(rows) for rows in said])
+        return lag_p(np.concatenate(said), owner) <= DEPENDENCE_LEVEL
 
     @property
     def clusters(self) -> ClusterSummary:

@@ -52,7 +52,8 @@ def read_answer(path: str | Path) -> Identification:
         elif number != FORMAT:
             raise InputError(f"is of format {number!r:.20}, and this version reads 1 and {FORMAT}: update policyspace.")
         parts = [one for one in fields(Identification) if one.compare]
-        return Identification(**{one.name: structured(found[one.name], one.type) for one in parts})
+        told = [one for one in parts if one.name != "subjects" or one.name in found]
+        return Identification(**{one.name: structured(found[one.name], one.type) for one in told})
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise InputError(f"{path}: {error}") from error

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from policyspace.answer import GroupResult, Identification
+from policyspace.answer import GroupResult, Identification, SubjectEffects
 from policyspace.errors import InputError, printable
 from policyspace.identification import BySubject
 from policyspace.inference.coefficients import CoefficientTable
@@ -530,3 +530,34 @@ def draw_subjects(found: BySubject) -> "Figure":
 def _subject_evidence(answer: Identification | None, group: str) -> float:
     found = {test.group: test.adjusted_p_value for test in answer.groups} if answer is not None else {}
     return float(-np.log10(max(found[group], 1e-300))) if group in found else np.nan
+
+
+MOST_PANELS = 8
+"""Weights that one picture of subjects can show: the first."""
+
+
+def draw_subject_effects(found: SubjectEffects) -> "Figure":
+    """One panel a weight: each subject with 1.96 standard errors, and the average of subjects like these as a band."""
+    panels = len(found.parameters[:MOST_PANELS])
+    order = np.arange(len(found.names))[:MOST_COLUMNS][::-1]
+    figure = new_figure(1.3 + 0.2 * len(order), width=float(np.clip(1.6 + 2.0 * panels, 4.0, 14.0)))
+    weights, margins = (1.0 * np.array(values)[order] for values in (found.weights, found.margins))
+    drawn_axes = np.atleast_1d(figure.subplots(1, panels, sharey=True))
+    for i, axes in enumerate(drawn_axes):
+        low, high = (found.average[i] + sign * 1.96 * found.standard_error[i] for sign in (-1, 1))
+        axes.axvspan(low, high, color=FAINT, zorder=0)
+        axes.axvline(0, color=INK, linewidth=1, linestyle=DASHED, zorder=1)
+        clear = np.abs(weights[:, i]) > 1.96 * margins[:, i]
+        for own, colour in ((clear, GREEN), (~clear, GREY)):
+            rows = np.flatnonzero(own)
+            axes.hlines(
+                rows, weights[own, i] - 1.96 * margins[own, i], weights[own, i] + 1.96 * margins[own, i], color=colour
+            )
+            axes.plot(weights[own, i], rows, "o", color=colour, markersize=4)
+        count = found.at_least.get(found.groups[i])
+        below = "" if count is None else f"at least {count} of {len(found.names)}"
+        axes.set_title(shortened(printable(found.parameters[i]), 24), loc="left", fontsize=9.5, parse_math=False)
+        axes.set_xlabel(below, fontsize=9, color=QUIET)
+        bare(axes, grid="x")
+    drawn_axes[0].set_yticks(range(len(order)), [found.names[j] for j in order], parse_math=False)
+    return figure

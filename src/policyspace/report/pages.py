@@ -257,6 +257,10 @@ def answer_page(answer: Identification) -> Iterator[str]:
     yield section("Evidence for every group", picture, *_table(answer))
     yield section("Guarantee", *_guarantee(answer))
     yield from _behaviour(answer)
+    if answer.subjects is not None:
+        picture = figure_html(answer.subjects.plot(), "subjects", "Weights of each subject, with 1.96 standard errors.")
+        content = table(answer.subjects.table(), "Weights of each subject, shrunken towards the average")
+        yield section("Subjects", picture, content)
     yield from _assumptions(answer)
     yield from ending(_settings(answer), answer.made_by, "The same data and settings give the same page.")
 

@@ -53,8 +53,8 @@ def without_unplayed_actions(space: PolicySpace, data: Sample) -> tuple[PolicySp
         return space, data, []
     names = tuple(data.action_names[code] for code in seen)
     missing = [name for name in data.action_names if name not in names]
-    always = [g.name for g in space.groups if g.always and g.name != "intercept"]
-    reduced = space.smaller(data.names, names, always)
+    assume = [g.name for g in space.groups if g.assumed and g.name != "intercept"]
+    reduced = space.smaller(data.names, names, assume)
     if reduced is None or {g.name for g in reduced.groups} != {g.name for g in space.groups}:
         return space, data, []
     reduced = reduced.as_guess() if space.guess else reduced
@@ -77,9 +77,9 @@ def without_dependent_features(space: PolicySpace, data: Sample) -> tuple[Policy
         return None
     kept, dependent = _independent(data.features)
     names = tuple(data.names[j] for j in kept)
-    declared = {g.name for g in space.groups if g.always}
-    always = [data.names[j] for j in kept if j in dependent or data.names[j] in declared]
-    smaller = None if len(always) == len(names) else space.smaller(names, data.action_names, always)
+    declared = {g.name for g in space.groups if g.assumed}
+    assume = [data.names[j] for j in kept if j in dependent or data.names[j] in declared]
+    smaller = None if len(assume) == len(names) else space.smaller(names, data.action_names, assume)
     if smaller is None:
         return None
     part = Sample(data.features[:, kept], data.actions, names, data.action_names, data.episodes, data.weights)
@@ -427,7 +427,7 @@ def _tested(
         shown, data, warnings = without_unplayed_actions(space, data)
         if schedule.rule == "simplified":
             # The paper tests all d units in every round, each at δ/d.
-            known, both = shown if schedule.paper_rule else shown.with_always(selected), schedule.combined
+            known, both = shown if schedule.paper_rule else shown.with_assumed(selected), schedule.combined
             found = _one_at_a_time(known, data, level, schedule.paper_rule, both)
         else:
             test = _test_of(shown, data)
@@ -475,7 +475,7 @@ def _one_at_a_time(
             if both:
                 wilks = each_group_alone(WilksTest(likelihood), level).tests
                 found = _larger_p_values(found, {part[0].groups[g].name: test.p_value for g, test in wilks.items()})
-            declared = {g.name for g in space.groups if g.always}
+            declared = {g.name for g in space.groups if g.assumed}
             shown = {one.group for one in found.groups if one.rejected}
             return replace(found, selected=tuple(name for name in found.selected if name in declared | shown))
         if part[0].groups == space.groups and not space.fixed.any():

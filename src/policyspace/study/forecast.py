@@ -99,7 +99,7 @@ def plan_rounds(
     count = max(1, min(MOST_ROUNDS, budget // needed))
     if count == MOST_ROUNDS and not sequential:
         why += f", and more than {MOST_ROUNDS} rounds have not found more"
-    sizes = sizes_of(Schedule(("unit",), True, num_attempts=count - 1, budget=budget))
+    sizes = sizes_of(Schedule(("unit",), True, max_rounds=count - 1, budget=budget))
     flat, first = world.flat_configuration(), world.check_configuration(initial or {})
     aside = None if flat is None or same_configuration(plain(first), plain(flat)) else _typed(plain(flat))
     # Where no model is trusted a smaller round makes no promise at all.
@@ -119,9 +119,9 @@ def schedule_for(world: Configurable, space: PolicySpace, joint: bool, **options
     """The schedule of a study in a world; how often to configure follows from the budget, unless it is said."""
     schedule = Schedule.of(space, joint, **options | {"budget": None})
     budget = options.get("budget")
-    if options.get("attempts") is None and budget is not None and joint:
+    if options.get("max_rounds") is None and budget is not None and joint:
         check_count("episodes in the budget", budget, 1)
-        options["attempts"] = len(plan_rounds(world, space, budget, schedule.sequential).sizes) - 1
+        options["max_rounds"] = len(plan_rounds(world, space, budget, schedule.sequential).sizes) - 1
     return Schedule.of(space, joint, **options)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack, final
 
 import numpy as np
 
+from policyspace.answer import Grade
 from policyspace.data.sample import Sample
 from policyspace.data.validation import explain_arguments, translate_keywords
 from policyspace.display import remembering_its_call
@@ -106,6 +107,7 @@ class Loop:
             status.total_episodes + count,
             schedule.level_of(len(status.rounds)),
             **outcome._asdict(),
+            exact=outcome.identification is not None and outcome.identification.grade is Grade.EXACT,
         )
         self.status = replace(status, rounds=[*status.rounds, result], request=None)
         return result
@@ -158,7 +160,7 @@ def configure(
     significance: float = 0.05,
     design: Design | None = None,
     episodes: int | None = None,
-    attempts: int | None = None,
+    max_rounds: int | None = None,
     budget: int | None = None,
     configuration: Configuration | None = None,
     **testing: Unpack[Testing],
@@ -185,9 +187,9 @@ def configure(
         Chooses ω; by default that of the world. One for a unit at a time is the paper's C_I.
     episodes : int, optional
         Of each round, 100.
-    attempts : int, optional
-        How often a design for one unit asks for it, each time from the data of its last attempt, or a joint design asks for
-        all at once: 3, or as often as the budget pays for.
+    max_rounds : int, optional
+        Rounds after the first: of a joint design for all groups at once, of a design for one group (the paper's) for each,
+        from the data of its last round. 3, or as many as the budget pays for.
     budget : int, optional
         Episodes that the rounds of a joint design share, in place of `episodes`.
     configuration : mapping, optional
@@ -225,7 +227,7 @@ def configure(
         design.joint,
         significance=significance,
         rule=rule,
-        attempts=attempts,
+        max_rounds=max_rounds,
         episodes=episodes,
         budget=budget,
         **testing,

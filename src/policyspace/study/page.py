@@ -184,7 +184,7 @@ def rounds_page(study: Rounds) -> Iterator[str]:
         table = page.table(study.table(), "What every round has shown")
         yield page.section("The rounds", page.figure_html(draw_rounds(story), "rounds", told), table)
         where = [(r, configuration_in_words(world.name, r.configuration)) for r in status.rounds]
-        told_where = [page.paragraph(f"Round {r.number + 1}, {r.how}: {words}.") for r, words in where]
+        told_where = [page.paragraph(f"Round {r.number + 1}, {r.where}: {words}.") for r, words in where]
         yield page.section("Where the agent was observed", *told_where)
         yield from _last_tests(status.rounds[-1])
     yield page.section("What is promised, and what comes next", *map(page.paragraph, study.notes()))

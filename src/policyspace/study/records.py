@@ -21,7 +21,7 @@ from typing import (
 
 import numpy as np
 
-from policyspace.display import Shown, TextTable
+from policyspace.display import Shown, TextTable, listed_names
 from policyspace.errors import InputError, nearest, number_of
 from policyspace.inference.base import check_share
 from policyspace.safe_io import JSON, conforms
@@ -42,7 +42,7 @@ class StudySettings(TypedDict, total=False):
     environment: Mapping[str, object] | None
     groups: str | Mapping[str, Names]
     units: Names
-    always: Names
+    assume: Names
     design: str
     initial: Mapping[str, Setting]
     seed: int
@@ -172,6 +172,9 @@ def _figure(value: Any) -> str:
 STORED = {"newly_selected": "fell"}
 """Fields whose names in files and JSON are others."""
 
+LATER = ("exact",)
+"""Entries that files of before lack."""
+
 OLDER = {"effect": "coefficient_norm", "detectable_effect": "minimum_detectable_effect"}
 """Names in a unit's row in files of before, and today's."""
 
@@ -195,15 +198,17 @@ class Round:
     undecided: Names
     supports: list[list[str]]  # that explain every round so far
     warnings: list[str] = field(default_factory=list)
+    exact: bool = False  # tested by readings that were drawn at random: whatever the agent is
     identification: "Identification | None" = field(default=None, compare=False, repr=False)  # not kept in files
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """What `to_dict` gave, checked entry by entry."""
         kinds = {STORED.get(one.name, one.name): one.type for one in fields(cls) if one.name in _stored_fields()}
-        found = checked_entries(kinds, given, "a round")
+        found = checked_entries(kinds, given, "a round", LATER)
         tests = [{OLDER.get(name, name): value for name, value in row.items()} for row in found["tests"]]
-        return cls(**{name: found[STORED.get(name, name)] for name in _stored_fields()} | {"tests": tests})
+        stored = {name: found[kept] for name in _stored_fields() if (kept := STORED.get(name, name)) in found}
+        return cls(**stored | {"tests": tests})
 
     @property
     def was_tested(self) -> bool:
@@ -217,6 +222,11 @@ class Round:
             return "as it was"
         asked = f" for {self.asked_for[0]}" if len(self.asked_for) == 1 else ""
         return "left as it was" if self.design == "none" else f"configured ({self.design}{asked})"
+
+    @property
+    def where(self) -> str:
+        """The same, with a mark where its readings were drawn."""
+        return f"{self.how}, readings drawn" if self.exact else self.how
 
     def to_dict(self) -> dict[str, JSON]:
         """As JSON can hold it."""
@@ -272,7 +282,7 @@ class Options(Testing, total=False):
 
     significance: float
     rule: str
-    attempts: int | None
+    max_rounds: int | None
     episodes: int | None
     budget: int | None
 
@@ -280,13 +290,13 @@ class Options(Testing, total=False):
 @final
 @dataclass(frozen=True)
 class Schedule:
-    """The rounds of a study: the first at ω₀, then `num_attempts` for all units together or, unless `joint`, for each."""
+    """The rounds of a study: the first at ω₀, then `max_rounds` for all units together or, unless `joint`, for each."""
 
     units: Names  # what is tested, by name
     joint: bool  # whether one configuration serves all undecided units
     significance: Share = 0.05  # δ of all rounds together
     rule: str = "simplified"
-    num_attempts: Count = 3
+    max_rounds: Count = 3
     num_episodes: Count = 100  # of a round, unless a budget is shared out
     budget: Count | None = None  # episodes of all rounds together
     paper_rule: bool = False  # the paper's union: every round at full δ, with no promise for all of them
@@ -296,7 +306,7 @@ class Schedule:
         check_share(self.significance, "the significance")
         if self.rule not in RULES:
             raise InputError(f"there is no rule '{self.rule}': {nearest(self.rule, RULES)}")
-        check_count("attempts", self.num_attempts, 0)
+        check_count("max_rounds", self.max_rounds, 0)
         check_count("episodes a round", self.num_episodes, 1)
         check_count("episodes in the budget", 1 if self.budget is None else self.budget, 1)
         if not self.units:
@@ -311,10 +321,8 @@ class Schedule:
         """The schedule for the units of a space, with the test that fits it unless one is named."""
         units = tuple(space.groups[i].name for i in space.tested)
         given: Any = {"rule": cls.rule, "paper_rule": cls.paper_rule, "test": "auto"} | dict(options)
-        given = {
-            {"attempts": "num_attempts", "episodes": "num_episodes"}.get(name, name): given[name] for name in given
-        }
-        counts = ("num_attempts", "num_episodes")
+        given = {"num_episodes" if name == "episodes" else name: value for name, value in given.items()}
+        counts = ("max_rounds", "num_episodes")
         given = {name: value for name, value in given.items() if not (name in counts and value is None)}
         if joint and "num_episodes" in given and given.get("budget") is not None:
             raise InputError(
@@ -332,7 +340,7 @@ class Schedule:
     @property
     def num_rounds(self) -> int:
         """How many rounds there can be."""
-        most = 1 + self.num_attempts * (1 if self.joint else len(self.units))
+        most = 1 + self.max_rounds * (1 if self.joint else len(self.units))
         # Designs for single units do not share the budget out: it ends after so many rounds of the usual size.
         return most if self.joint or self.budget is None else min(most, math.ceil(self.budget / self.num_episodes))
 
@@ -479,7 +487,7 @@ class Status:
 
     def __post_init__(self) -> None:
         """What is said of features says nothing of single weights, or of groups with other names."""
-        known = {*self.schedule.units, *self.settings.get("always", ())}
+        known = {*self.schedule.units, *self.settings.get("assume", ())}
         if self.truth is not None and not known.issuperset(self.truth):
             object.__setattr__(self, "truth", None)
 
@@ -523,14 +531,14 @@ class Status:
         """For which units to configure next, and from the data of which round (Algorithm 4).
 
         A joint design serves all undecided units from the last round; the paper's takes one after the other, each at
-        most `num_attempts` times, from the data of its last attempt or of the first round.
+        most `max_rounds` times, from the data of its last round or of the first one.
         """
         if self.schedule.joint:
             return self.undecided, len(self.rounds) - 1
         for unit in self.undecided:
-            attempts = [r.number for r in self.rounds[1:] if r.asked_for == (unit,)]
-            if len(attempts) < self.schedule.num_attempts:
-                return (unit,), attempts[-1] if attempts else 0
+            rounds = [r.number for r in self.rounds[1:] if r.asked_for == (unit,)]
+            if len(rounds) < self.schedule.max_rounds:
+                return (unit,), rounds[-1] if rounds else 0
         return (), 0
 
     @property
@@ -547,7 +555,7 @@ class Status:
         if schedule.budget is not None and self.total_episodes >= schedule.budget:
             return f"the budget of {schedule.budget} episodes is spent"
         if self.rounds and not self.next_units[0]:
-            return f"every undecided unit has been asked for {schedule.num_attempts} times"
+            return f"every undecided unit has been asked for {schedule.max_rounds} times"
         return None
 
     @property
@@ -609,7 +617,7 @@ class Rounds(Shown):
         rows = [
             (
                 str(r.number + 1),
-                r.how,
+                r.where,
                 str(r.num_episodes),
                 ", ".join(r.newly_selected) or "nothing",
                 ", ".join(r.undecided) or "nothing",
@@ -622,6 +630,10 @@ class Rounds(Shown):
         """What is promised for all rounds together, the warnings, and what comes next."""
         status = self.status()
         notes = [status.schedule.promise(str(status.settings.get("design", "given")))]
+        drawn = [str(r.number + 1) for r in status.rounds if r.exact]
+        if drawn:
+            those = f"round {drawn[0]}" if len(drawn) == 1 else f"rounds {listed_names(drawn)}"
+            notes.append(f"Exact: {those}, tested by readings that were drawn at random, whatever the agent is.")
         if status.finished is not None:
             notes.append(f"Nothing is left to ask: {status.finished}.")
         elif status.request is not None:

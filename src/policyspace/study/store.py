@@ -43,6 +43,9 @@ TABLES = {
     "rounds": ("number", "told_at", "record", "metadata", "digest", "data"),
 }
 
+OLDER = {"always": "assume", "num_attempts": "max_rounds"}
+"""Settings as files of earlier versions name them, and what they are called now."""
+
 SEALS = {"seals": ("number", "kind", "of", "digest")}
 
 SEALED = {
@@ -119,7 +122,7 @@ class SQLiteStore:
         """What the study was created with."""
         with self._connected() as connection:
             rows = connection.execute("SELECT name, value FROM settings").fetchall()
-        return {str(name): self._parsed(value, f"the setting '{name}'") for name, value in rows}
+        return {OLDER.get(name, str(name)): self._parsed(value, f"the setting '{name}'") for name, value in rows}
 
     def rounds(self) -> list[StoredRound]:
         """Every round, in order."""

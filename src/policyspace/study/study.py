@@ -151,14 +151,14 @@ def stored_environment(settings: Mapping[str, Any], env: Any = None) -> "Gymnasi
     return GymnasiumWorld.from_facts(check_environment(stored), env)
 
 
-def space_for(world: "Configurable", groups: Any, always: Iterable[str]) -> "PolicySpace":
+def space_for(world: "Configurable", groups: Any, assume: Iterable[str]) -> "PolicySpace":
     """The world's space with the units of the study; a space that knows no such options is asked for none."""
     space = world.policy_space() if groups == "feature" else world.policy_space(groups=groups)
     known = [group.name for group in space.groups]
-    for name in always:
+    for name in assume:
         if name not in known:
             raise InputError(f"there is no unit '{name}' to declare known: {nearest(name, known)}")
-    return space.with_always(always)
+    return space.with_assumed(assume)
 
 
 def assumed_names(world: "Configurable", features: Iterable[str] | None) -> list[str]:
@@ -166,7 +166,7 @@ def assumed_names(world: "Configurable", features: Iterable[str] | None) -> list
     if features is None:
         return []
     asked = list(features)
-    known = [group.name for group in world.policy_space().groups if not group.always]
+    known = [group.name for group in world.policy_space().groups if not group.assumed]
     for name in asked:
         if name not in known:
             raise InputError(f"there is no feature '{name}' in '{world.name}': {nearest(name, known)}")
@@ -238,7 +238,7 @@ class Study(Rounds):
         world: "str | Configurable | None" = None,
         features: Iterable[str] | None = None,
         groups: Any = "feature",
-        always: Iterable[str] = (),
+        assume: Iterable[str] = (),
         design: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         seed: int = 0,
@@ -250,21 +250,21 @@ class Study(Rounds):
 
         `world` is one of ours by name or `module:Class`, or a `GymnasiumWorld`; in its place `env` is a Gymnasium id or a
         function that makes an environment, whose `parameters` lie between bounds, {"gravity": (5, 15)}. `features` are
-        those in question; the others may be used by the agent and are not tested, like the groups in `always`. After the
-        first round, at `configuration`, a joint design asks `attempts` (3) times, one for single units (the paper's) as
-        often for every unit; each round has `episodes` (100), or its share of the `budget`, which pays for as many rounds
-        as can tell their weights apart unless `attempts` says otherwise. `test` "combined" adds the evidence of all rounds
-        up, by their p-values, at the `significance` δ (0.05) for all of them; "batches" tests every batch alone, at its
-        share of δ; "eprocess" tests after every episode by all that was reported so far, and is the default for networks.
-        `rule` and `paper_rule` are those of `identify`.
+        those in question; the others may be used by the agent and are not tested, like the groups in `assume`. After the
+        first round, at `configuration`, a joint design asks for at most `max_rounds` (3) rounds, one for single groups
+        (the paper's) for as many for every group; each round has `episodes` (100), or its share of the `budget`, which pays
+        for as many rounds as can tell their weights apart unless `max_rounds` says otherwise. `test` "combined" adds the
+        evidence of all rounds up, by their p-values, at the `significance` δ (0.05) for all of them; "batches" tests every
+        batch alone, at its share of δ; "eprocess" tests after every episode by all that was reported so far, and is the
+        default for networks. `rule` and `paper_rule` are those of `identify`.
         """
         from policyspace.study.forecast import schedule_for
 
         place = world_of(world, env, parameters)
         check_seed(seed)
         if features is not None and groups != "feature":
-            raise InputError("features and groups exclude each other: name the known groups in always instead.")
-        known = [*always, *assumed_names(place, features)]
+            raise InputError("features and groups exclude each other: name the known groups in assume instead.")
+        known = [*assume, *assumed_names(place, features)]
         design = default_design(place) if design is None else design
         joint = design_for(design, place).joint
         schedule = schedule_for(place, space_for(place, groups, known), joint, **options)
@@ -274,7 +274,7 @@ class Study(Rounds):
             "world_name": place.name,
             "environment": settings_of_environment(place),
             "groups": groups if isinstance(groups, str) else {name: list(inside) for name, inside in groups.items()},
-            "always": known,
+            "assume": known,
             "design": design,
             "initial": plain(place.check_configuration(configuration or {})),
             "seed": seed,
@@ -321,7 +321,7 @@ class Study(Rounds):
     @cached_property
     def space(self) -> "PolicySpace":
         """The policy space in which the agent is sought."""
-        space = space_for(self.world, self.settings["groups"], self.settings["always"])
+        space = space_for(self.world, self.settings["groups"], self.settings["assume"])
         if [space.groups[i].name for i in space.tested] != list(self.settings["units"]):
             raise InputError(
                 f"{self.path}: the world '{self.settings['world_name']}' has other features than when the study was "

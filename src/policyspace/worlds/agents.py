@@ -340,7 +340,7 @@ def support_of(space: PolicySpace, names: Iterable[str]) -> Support:
                 f"there is no feature '{name}' to control: {nearest(name, space.named(space.full_support))}"
             )
         support.append(known[name])
-    return frozenset(support) | {i for i, group in enumerate(space.groups) if group.always}
+    return frozenset(support) | {i for i, group in enumerate(space.groups) if group.assumed}
 
 
 def _in_own_space(world: ConfMDP, space: PolicySpace) -> bool:
@@ -549,7 +549,7 @@ def save_agent(agent: Agent, path: str | Path) -> None:
         "policy": said,
         "features": list(space.feature_names),
         "actions": list(space.action_names),
-        "groups": [{"name": g.name, "indices": list(g.indices), "always": g.always} for g in space.groups],
+        "groups": [{"name": g.name, "indices": list(g.indices), "assumed": g.assumed} for g in space.groups],
         "fixed": space.fixed.tolist(),
         "theta": agent.theta.tolist(),
         "learning_curve": agent.learning_curve.tolist(),

@@ -139,7 +139,7 @@ def test_both_rules_with_groups_always_fixed_reference_and_no_intercept(tmp_path
     path = parquet(tmp_path)
     cases = [
         ("label", {"groups": {"pair": ["x0", "x1"]}, "reference": "go"}, BOLTZMANN),
-        ("label", {"always": ["colour"], "intercept": False}, BOLTZMANN),
+        ("label", {"assume": ["colour"], "intercept": False}, BOLTZMANN),
         ("amount", {"covariance": [[1.0]], "fixed": {"x2": 0.03}}, GAUSSIAN),
         ("amount", {"groups": "parameter", "intercept": False}, GAUSSIAN),
     ]
@@ -332,7 +332,7 @@ def test_coefficients_and_plans(tmp_path, monkeypatch):
      ({"firth": True}, "needs all rows in memory, found 24000"),
      ({"policy": "network"}, "needs all rows in memory, found 24000"),
      ({"lags": 1}, "need all rows in memory, found 24000"),
-     ({"weights": "count", "weights_are": "sampling"}, "need all rows in memory, found 24000")],
+     ({"weights": "count", "weight_type": "sampling"}, "need all rows in memory, found 24000")],
 )  # fmt: skip
 def test_what_needs_all_rows_in_memory_is_refused_with_their_number(tmp_path, in_passes, words, sentence):
     with pytest.raises(InputError, match=sentence):

@@ -69,7 +69,7 @@ def test_whole_episodes_are_tested_as_in_memory(tmp_path, action, said, rule):
     table = table_of(drift=0.5)
     table = table.take(np.argsort(column_numbers(table["run"]), kind="stable"))
     log = opened(stored(table, tmp_path / "f"), action, **said)
-    words = {"test": "lean", "dependence": "episodes", "rule": rule}
+    words = {"test": "lean", "clusters": "episodes", "rule": rule}
     found, expected = identify(log, **words), identify(table, action, features=FEATURES, **said, **words)
     for one, other in zip(found.groups, expected.groups, strict=True):
         for word in ("statistic", "p_value", "adjusted_p_value"):
@@ -88,7 +88,7 @@ def test_a_sample_chooses_and_all_rows_decide_as_in_memory(tmp_path, monkeypatch
         Scorer, "_at_quantiles", lambda self, index, fit: StepFeatures(index, np.zeros(1, int), np.zeros(1), np.ones(1))
     )
     table = table_of(seed=3).drop_columns(["colour", "label", "other"])
-    words = {"features": ["x0", "x1"], "episodes": "run", "test": "lean", "dependence": "episodes"}
+    words = {"features": ["x0", "x1"], "episodes": "run", "test": "lean", "clusters": "episodes"}
     expected = identify(table, "amount", **words)
     sampled(monkeypatch, 3000)
     monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")

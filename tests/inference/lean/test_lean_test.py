@@ -80,7 +80,7 @@ def test_order_of_episodes_in_the_log_does_not_matter_within_their_own_order():
 
 def test_same_seed_same_answer():
     x, a, episodes = log_of(seed=5)
-    answers = [p_values(ScoreTest(x, a, single(4), episodes=episodes, dependence="episodes", seed=9)) for _ in range(2)]
+    answers = [p_values(ScoreTest(x, a, single(4), episodes=episodes, clusters="episodes", seed=9)) for _ in range(2)]
     assert np.array_equal(*answers)
 
 
@@ -100,7 +100,7 @@ def test_groups_are_tested_whole_and_those_always_used_are_not():
     category = rng.integers(0, 4, 800)
     x = np.column_stack([np.eye(4)[category], rng.standard_normal((800, 2))])
     action = np.array([0, 1, 0, -1])[category] + rng.standard_normal(800)
-    test = ScoreTest(x, action, [(0, 1, 2, 3), (4,), (5,)], always=[2])
+    test = ScoreTest(x, action, [(0, 1, 2, 3), (4,), (5,)], assume=[2])
     results = test.one_out()
     assert sorted(results) == [0, 1] and results[0].p_value < 1e-6 and results[1].p_value > 0.05
 
@@ -125,15 +125,18 @@ def test_dependent_rows_in_few_episodes_make_no_promise():
     a = a + 2 * rng.standard_normal(5)[episodes]
     result = ScoreTest(x, a, single(4), episodes=episodes).one_out()[3]
     assert result.p_value == 1 and not result.promise and "too few" in result.note
-    asked = ScoreTest(x, a, single(4), episodes=episodes, dependence="episodes").one_out()[0]
+    asked = ScoreTest(x, a, single(4), episodes=episodes, clusters="episodes").one_out()[0]
     assert asked.p_value == 1 and not asked.promise
 
 
 def test_units_that_are_asked_for_and_subjects():
     x, a, episodes = log_of(seed=10)
     assert ScoreTest(x, a, single(4), episodes=np.arange(600)).one_out()[0].unit == "rows"
-    assert ScoreTest(x, a, single(4), episodes=episodes, dependence="rows").one_out()[0].unit == "rows"
-    by_episode = ScoreTest(x, a, single(4), episodes=episodes, dependence="episodes").one_out()[0]
+    assert ScoreTest(x, a, single(4), episodes=episodes, clusters="rows").one_out()[0].unit == "rows"
+    long, acts, _ = log_of(1, 4000, seed=10)
+    by_block = ScoreTest(long, acts, single(4), clusters="blocks").one_out()[0]
+    assert by_block.unit not in ("rows", "episodes") and 8 <= by_block.num_clusters <= 2000
+    by_episode = ScoreTest(x, a, single(4), episodes=episodes, clusters="episodes").one_out()[0]
     assert by_episode.unit == "episodes" and not by_episode.is_e_value and by_episode.num_clusters == 20
     by_subject = ScoreTest(x, a, single(4), episodes=episodes, subjects=episodes // 2).one_out()[0]
     assert by_subject.unit == "subjects" and by_subject.num_clusters == 10
@@ -169,8 +172,8 @@ def test_an_agent_without_chance_in_its_labels_is_not_judged(width, found):
         ({"actions": np.full(600, 0.5), "num_labels": 3}, "whole-number"),
         ({"groups": [(0,), (1,)]}, "exactly one group"),
         ({"episodes": np.arange(5)}, "one code a row"),
-        ({"dependence": "weeks"}, "'auto'"),
-        ({"always": [4]}, "numbered 0 to 3"),
+        ({"clusters": "weeks"}, "'auto'"),
+        ({"assume": [4]}, "numbered 0 to 3"),
         ({"significance": 0.0}, "between 0 and 1"),
         (
             {"features": np.random.default_rng(0).standard_normal((600, 400)), "groups": single(400)},

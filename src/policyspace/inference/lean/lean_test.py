@@ -251,13 +251,13 @@ class ScoreTest:
         episodes: np.ndarray | None = None,
         subjects: np.ndarray | None = None,
         weights: np.ndarray | None = None,
-        always: Iterable[int] = (),
-        dependence: ClusterKind = "auto",
+        assume: Iterable[int] = (),
+        clusters: ClusterKind = "auto",
         significance: float = 0.05,
         seed: int = 0,
         whole: InPasses | None = None,
     ) -> None:
-        """`groups` of columns; those `always` used (by number) are kept in every support.
+        """`groups` of columns; those in `assume` (by number) are kept in every support.
 
         `significance` says how small p-values must be able to be. Of a log that is read in passes these rows are a sample,
         by which regressions and units are chosen; all sums are over the `whole`.
@@ -271,23 +271,23 @@ class ScoreTest:
         self.groups = [tuple(group) for group in groups]
         if sorted(i for group in self.groups for i in group) != list(range(self.rows.inputs.shape[1])):
             raise InputError("every column of the features must be in exactly one group: check the groups' columns.")
-        self.always = frozenset(always)
-        self._check_groups(self.always)
-        self.tested = [group for group in range(len(self.groups)) if group not in self.always]
+        self.assume = frozenset(assume)
+        self._check_groups(self.assume)
+        self.tested = [group for group in range(len(self.groups)) if group not in self.assume]
         hypotheses = max(len(self.tested), 1)
         self._most_flips, self._seed = int(np.clip(np.ceil(8 * hypotheses / significance) - 1, 999, MOST_FLIPS)), seed
         self._whole = whole
         self._earlier: list[list[int]] = [[] for _ in self.groups]
-        self._prepare(dependence, significance)
+        self._prepare(clusters, significance)
         self.further = Further({}, (), True, ())
-        """What explains the actions beside the inputs, and is kept like inputs that are always used."""
-        alone = whole is None and subjects is None and dependence == "auto"
+        """What explains the actions beside the inputs, and is kept like inputs that are assumed to be used."""
+        alone = whole is None and subjects is None and clusters == "auto"
         first: ResidualDiagnosis = self.diagnosis
         if alone and not (first.greedy or first.doubtful):
             self.further = further_inputs(self._scorer, seed)
             if self.further.names:
                 self._take_in(self.further)
-                self._prepare(dependence, significance)
+                self._prepare(clusters, significance)
                 self.diagnosis = first
 
     def _take_in(self, further: Further) -> None:
@@ -295,7 +295,7 @@ class ScoreTest:
         at = width = self.rows.inputs.shape[1]
         self.rows = further.rows(self.rows)
         for columns in further.columns.values():
-            self.always |= {len(self.groups)}
+            self.assume |= {len(self.groups)}
             self.groups.append(tuple(range(at, at + columns.shape[1])))
             at += columns.shape[1]
         for group in range(len(self._earlier)):
@@ -306,7 +306,7 @@ class ScoreTest:
     units: dict[int, UnitChoice]
     diagnosis: ResidualDiagnosis
 
-    def _prepare(self, dependence: ClusterKind, significance: float) -> None:
+    def _prepare(self, clusters: ClusterKind, significance: float) -> None:
         """The regressions that the rows can feed, and the unit of every tested group."""
         whole = self._whole
         self.family = largest_basis(self.rows, self._seed)
@@ -320,7 +320,7 @@ class ScoreTest:
         self._known: dict[Support, LeanResult] = {}
         plans = {group: self._plan(self._all_but(group)) for group in self.tested}
         fewest = fewest_clusters(max(len(self.tested), 1), significance)
-        self.units, self.diagnosis = unit_choices(self._scorer, plans, self.groups, dependence, fewest)
+        self.units, self.diagnosis = unit_choices(self._scorer, plans, self.groups, clusters, fewest)
 
     def test(self, support: Support) -> LeanResult:
         """One support."""
@@ -333,7 +333,7 @@ class ScoreTest:
 
     def test_many(self, supports: Sequence[Support]) -> list[LeanResult]:
         """Several supports in few passes over the rows."""
-        full = [support | self.always for support in supports]
+        full = [support | self.assume for support in supports]
         self._check_groups(frozenset().union(*full))
         new = [support for support in dict.fromkeys(full) if support not in self._known]
         scored: list[tuple[Support, ScoreSpec, Clustering, UnitChoice]] = []
@@ -464,7 +464,7 @@ class LeanTest(SupportTest):
     assumes = ("independent clusters", "stochastic actions", "flexible regressions", "no echo", "no feedback")
 
     def __init__(
-        self, space: PolicySpace, data: Sample, level: float = 0.05, seed: int = 0, dependence: str = "auto"
+        self, space: PolicySpace, data: Sample, level: float = 0.05, seed: int = 0, clusters: str = "auto"
     ) -> None:
         columns = space.group_columns()
         if columns is None:
@@ -494,8 +494,8 @@ class LeanTest(SupportTest):
             episodes=data.episodes,
             subjects=data.subjects,
             weights=data.weights,
-            always=[self._index[n] for n in self._numbers if n not in space.tested],
-            dependence=dependence,  # type: ignore[arg-type]
+            assume=[self._index[n] for n in self._numbers if n not in space.tested],
+            clusters=clusters,  # type: ignore[arg-type]
             significance=level,
             seed=seed,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 
@@ -229,27 +230,30 @@ class ResidualDiagnosis:
 
 
 def unit_choices(
-    scorer: Scorer, plans: dict[int, ScoreSpec], groups: Sequence[tuple[int, ...]], dependence: ClusterKind, fewest: int
+    scorer: Scorer, plans: dict[int, ScoreSpec], groups: Sequence[tuple[int, ...]], clusters: ClusterKind, fewest: int
 ) -> tuple[dict[int, UnitChoice], ResidualDiagnosis]:
     """The unit of every tested group, with at least `fewest` clusters, and what was seen of the residuals.
 
     `plans` of the one-out tests by the group's number; `groups` of columns.
     """
-    if dependence not in ("auto", "rows", "episodes"):
-        raise InputError(f"dependence must be 'auto', 'rows' or 'episodes', and is '{dependence}'.")
+    if clusters not in get_args(ClusterKind):
+        known = ", ".join(f"'{kind}'" for kind in get_args(ClusterKind))
+        raise InputError(f"clusters must be one of {known}, found '{clusters}': choose one.")
     rows = scorer.rows
     used = sample_of_episodes(rows.episode, rows.num, MOST_ROWS_FOR_DEPENDENCE)
     tested, residuals = _left(scorer, plans, used)
     diagnosis = _diagnose(scorer, used, residuals)
-    if diagnosis.greedy and dependence == "auto":
+    if diagnosis.greedy and clusters in ("auto", "blocks"):
         return {group: UnitChoice(None, diagnosis.sentence()) for group in plans}, diagnosis
-    if dependence != "auto":
-        forced = _forced(scorer, dependence, fewest)
+    if clusters in ("rows", "episodes"):
+        forced = _forced(scorer, clusters, fewest)
         return dict.fromkeys(plans, forced), diagnosis
     units = candidate_block_lengths(rows, fewest, scorer.source.num_rows, scorer.source.num_owners)
     if rows.subject is not None:
         choice = UnitChoice(units[0], "subjects were named") if units else _too_few("subjects", fewest)
         return dict.fromkeys(plans, choice), diagnosis
+    if clusters == "blocks":
+        units = [unit for unit in units if unit.length > 1]
     residuals = residuals / np.maximum(np.sqrt((residuals**2).mean(axis=0)), 1e-300)
     # Of an input that the others determine nothing is left: its own range stands in, for tests together with others.
     series = {
@@ -258,9 +262,9 @@ def unit_choices(
     return {group: choose_clustering(units, series[group], residuals, rows, used) for group in plans}, diagnosis
 
 
-def _forced(scorer: Scorer, dependence: ClusterKind, fewest: int) -> UnitChoice:
+def _forced(scorer: Scorer, clusters: ClusterKind, fewest: int) -> UnitChoice:
     rows, source = scorer.rows, scorer.source
-    if dependence == "rows":
+    if clusters == "rows":
         return UnitChoice(Clustering("rows", 1, np.arange(rows.num), source.num_rows), "asked for")
     codes = rows.episode if rows.subject is None else rows.subject
     name = "episodes" if rows.subject is None else "subjects"
