@@ -389,6 +389,11 @@ class InPasses(LeanData):
 
     most_numbers = MOST_NUMBERS
 
+    @staticmethod
+    def is_needed(data: "Sample") -> bool:
+        """Whether the sample of a log in files is not the whole log, which is then tested as in memory."""
+        return data.num_rows < data.num_rows_total
+
     def __init__(self, log: Rows, sample: "Sample", num_supports: int = 0) -> None:
         """`num_supports` that will be tested beside those with one group out."""
         self._log, self._sample, self._num_supports = log, sample, num_supports
@@ -449,6 +454,14 @@ class InPasses(LeanData):
         if owned is not None and owned.num >= min(self.num_rows // length, MOST_CLUSTERS_IN_PASSES):
             return owned
         return RowBlocks(length, MOST_CLUSTERS_IN_PASSES)
+
+
+def in_order_of_rows(codes: np.ndarray | None) -> np.ndarray | None:
+    """Numbers of episodes or subjects, which files give as they please, by where each begins."""
+    if codes is None:
+        return None
+    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[code])
 
 
 @dataclass(frozen=True)

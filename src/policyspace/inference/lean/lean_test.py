@@ -22,6 +22,7 @@ from policyspace.inference.lean.clusters import (
     InPasses,
     UnitChoice,
     fewest_clusters,
+    in_order_of_rows,
     merged,
 )
 from policyspace.inference.lean.regression import (
@@ -281,10 +282,12 @@ class ScoreTest:
         self._prepare(clusters, significance)
         self.further = Further({}, (), True, ())
         """What explains the actions beside the inputs, and is kept like inputs that are assumed to be used."""
-        alone = whole is None and subjects is None and clusters == "auto"
+        alone = subjects is None and clusters == "auto"
         first: ResidualDiagnosis = self.diagnosis
         if alone and not (first.greedy or first.doubtful):
             self.further = further_inputs(self._scorer, seed)
+            if whole is not None:  # sums over files have no columns for what is in other rows
+                self.further = Further({}, (), True, (*self.further.names, *self.further.left_out))
             if self.further.names:
                 self._take_in(self.further)
                 self._prepare(clusters, significance)
@@ -491,8 +494,6 @@ class LeanTest(SupportTest):
             data.actions,
             [columns[number] for number in self._numbers],
             num_labels=data.action_type.num_labels,
-            episodes=data.episodes,
-            subjects=data.subjects,
             weights=data.weights,
             assume=[self._index[n] for n in self._numbers if n not in space.tested],
             clusters=clusters,  # type: ignore[arg-type]
@@ -511,7 +512,12 @@ class LeanTest(SupportTest):
     def core(self) -> ScoreTest:
         """The test itself."""
         data = self._data
-        return self._core(whole=None if data.in_memory else InPasses(data.rows, data, self._num_supports))
+        if data.in_memory or not InPasses.is_needed(data):
+            return self._core(
+                whole=None, episodes=in_order_of_rows(data.episodes), subjects=in_order_of_rows(data.subjects)
+            )
+        whole = InPasses(data.rows, data, self._num_supports)
+        return self._core(whole=whole, episodes=data.episodes, subjects=data.subjects)
 
     @property
     def sampled(self) -> bool:  # type: ignore[override]
@@ -592,12 +598,15 @@ class LeanTest(SupportTest):
     @property
     def unfed(self) -> str:
         """What explains the actions beside the inputs, and could not be taken in."""
-        found = self.core.further.left_out
-        return (
-            f"also {' and '.join(found)} say what the actions are, and rows are too few to test inputs given that"
-            if found
-            else ""
-        )
+        if not (found := self.core.further.left_out):
+            return ""
+        why = "rows are too few to test inputs given that"
+        if not self._data.in_memory and InPasses.is_needed(self._data):
+            why = (
+                "a log that is read in passes is not tested given that: take fewer rows, or set "
+                "POLICYSPACE_MAX_BYTES_AT_ONCE"
+            )
+        return f"{' and '.join(found)} tell what the agent does, too, and {why}"
 
     def note(self) -> str:
         """Which regressions, which clusters."""

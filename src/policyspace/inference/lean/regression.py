@@ -11,6 +11,7 @@ from policyspace.errors import InputError
 from policyspace.inference.base import ClusterKind
 from policyspace.inference.lean.clusters import (
     Clustering,
+    InMemory,
     UnitChoice,
     autocorrelations,
     candidate_block_lengths,
@@ -406,14 +407,15 @@ def _given_all(
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """What all columns of the basis leave of the actions, and of each table of further columns, in some rows."""
     rows, width = scorer.rows, scorer.basis.width
+    whole = isinstance(scorer.source, InMemory) and len(used) == rows.num
     block = scorer.here if len(used) == rows.num else RowBlock(rows.inputs[used], rows.actions[used])
     beside = np.hstack([block.actions, *candidates])
     cross, gram = np.zeros((width, beside.shape[1])), np.zeros((width, width))
     for part, _, table in expanded(scorer.basis, block):
         cross += table.T @ beside[part]
-        if block is not scorer.here:
+        if not whole:
             gram += table.T @ table
-    slopes = (scorer.projector if block is scorer.here else Projector(gram, np.ones(width, bool))).coefficients(cross)
+    slopes = (scorer.projector if whole else Projector(gram, np.ones(width, bool))).coefficients(cross)
     for part, _, table in expanded(scorer.basis, block):
         beside[part] -= table @ slopes
     ends = np.cumsum([block.actions.shape[1]] + [one.shape[1] for one in candidates])
