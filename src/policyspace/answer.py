@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final, overload
 
-from policyspace.display import Answer, Renamed, TextTable, listed_names, plain_data
+from policyspace.display import Answer, Renamed, TextTable, frame_of, listed_names, plain_data
 from policyspace.errors import InputError, nearest
 from policyspace.runtime import object_at
 
@@ -765,17 +765,7 @@ class Identification(Renamed, Answer):
     def to_frame(self, pandas: bool = False) -> "polars.DataFrame | pandas.DataFrame":
         """One row a group with the fields of `GroupResult`, in polars or, if asked, in pandas."""
         columns = {one.name: [getattr(group, one.name) for group in self.groups] for one in fields(GroupResult)}
-        if not pandas:
-            from polars import DataFrame
-
-            return DataFrame(columns)
-        try:
-            from pandas import DataFrame as PandasFrame
-        except ImportError as error:
-            raise InputError(
-                "to_frame(pandas=True) needs pandas, which is not installed: pip install pandas, or leave it out."
-            ) from error
-        return PandasFrame(columns)
+        return frame_of(columns, pandas)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the evidence for every group into the axes, or into those of a new figure of pyplot; return them."""

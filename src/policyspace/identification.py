@@ -7,6 +7,8 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast, final
 
+import numpy as np
+
 from policyspace.answer import Identification
 from policyspace.data.columns import DataTable as DataTable
 from policyspace.data.files import table_of
@@ -30,7 +32,6 @@ from policyspace.runtime import single_threaded_blas
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import polars
 
 
@@ -144,10 +145,11 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
         known = {*sample.names, *sample.blocks}
         together = {group: features for group, features in draws.groups.items() if known.issuperset(features)}
         spec = replace(spec, groups=together)
-    if sample.weights is not None and sample.origin.weight_type is None and (sample.weights == 1).all():
-        sample = replace(sample, weights=None)  # every row stands for itself
+    sample = with_rows_that_weigh(sample)
+    if not _constants_matter(spec, sample):
+        sample = with_features_that_vary(sample)
 
-    def noise_of(network: Network) -> "np.ndarray":
+    def noise_of(network: Network) -> np.ndarray:
         from policyspace.families.network_likelihood import residual_covariance  # only networks need it
 
         names, actions = network.feature_names, network.action_names
@@ -159,6 +161,44 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
     if not space.tested:
         raise InputError("every group is assumed: nothing is left to test, so assume fewer.")
     return (space if stated or spec.stated or recorded_policy(sample) else space.as_guess()), sample
+
+
+def with_rows_that_weigh(sample: Sample) -> Sample:
+    """The rows whose weight is not 0; without weights, if all rows weigh the same as themselves."""
+    if sample.weights is None:
+        return sample
+    weights = sample.weights
+    if sample.in_memory and not weights.all():
+        sample = sample.take(np.flatnonzero(weights))
+    counted = sample.origin.weight_type is None and bool((weights[weights > 0] == 1).all())
+    return replace(sample, weights=None) if counted else sample
+
+
+def _constants_matter(spec: PolicySpec, sample: Sample) -> bool:
+    """Is anything said of single columns, or of a policy without an intercept? Then constant features have a meaning."""
+    of_columns = isinstance(spec.groups, Mapping) or spec.fixed is not None or len(spec.assume) > 0
+    of_data = sample.origin.formula is not None or sample.origin.draws is not None or bool(recorded_policy(sample))
+    whole = isinstance(spec.policy, PolicySpace | PolicySpec) or spec.policy == "choice"
+    return of_columns or of_data or whole or spec.intercept is False
+
+
+def with_features_that_vary(sample: Sample) -> Sample:
+    """Without features of one value, which no test looks at: the intercept stands for them already."""
+    if not sample.in_memory:
+        return sample
+    features, levels = sample.features, {name for block in sample.blocks.values() for name in block}
+    still = (features == features[0]).all(axis=0) & ~np.isin(sample.names, list(levels))
+    if not still.any():
+        return sample
+    if still.all():
+        raise InputError(
+            "every feature has one value in all rows, so that nothing can be said of any: record rows in which they vary."
+        )
+    kept = tuple(name for name, one in zip(sample.names, still, strict=True) if not one)
+    gone = tuple(name for name in sample.names if name not in kept)
+    return replace(
+        sample, features=features[:, ~still], names=kept, origin=replace(sample.origin, constant_features=gone)
+    )
 
 
 def identify_in(

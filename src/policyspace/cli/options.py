@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -40,7 +40,14 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in signature(command).parameters.items():
         if name in bundles:
             kinds = get_type_hints(bundles[name], include_extras=True)
-            parameters += [_parameter(f, kinds[f.name]) for f in fields(bundles[name])]
+            for one in fields(bundles[name]):
+                kind = kinds[one.name]
+                if one.metadata:  # else the type has the words of the option
+                    more = dict(one.metadata)
+                    names = more.pop("names") or [_typed(one.name)]
+                    kind = Annotated[kind, typer.Option(*names, **more)]
+                default = Parameter.empty if one.default is MISSING else one.default
+                parameters.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
@@ -58,16 +65,6 @@ def with_parameters(command: Callable[..., None], parameters: list[Parameter]) -
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
-
-
-def _parameter(field: Field, kind: Any) -> Parameter:
-    """A field as Typer reads it; one without the words of an option says them in its type."""
-    if field.metadata:
-        more = dict(field.metadata)
-        names = more.pop("names") or [_typed(field.name)]
-        kind = Annotated[kind, typer.Option(*names, **more)]
-    default = Parameter.empty if field.default is MISSING else field.default
-    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _typed(name: str) -> str:

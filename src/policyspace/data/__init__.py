@@ -7,7 +7,10 @@ _HOMES = {
         "AlternativeColumns",
         "ColumnRoles",
     ),
-    "files": ("SUFFIXES",),
+    "files": (
+        "SUFFIXES",
+        "table_of",
+    ),
     "large.backends": (
         "Threads",
         "backend_of",

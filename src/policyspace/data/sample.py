@@ -337,7 +337,14 @@ class Sample:
         weights = None if self.weights is None else as_floats(as_vector(self.weights, "the weights"), "the weights")
         _check_length(episodes, n, "episodes")
         _check_length(subjects, n, "subjects")
-        _check_weights(weights, n)
+        _check_length(weights, n, "weights")
+        if weights is not None and (bad := ~(np.isfinite(weights) & (weights >= 0))).any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"weights must be finite and not negative, found {weights[row]} in row {row + 1}: drop it."
+            )
+        if weights is not None and not weights.any():
+            raise InputError("at least one weight must be positive, found only zeros.")
         seen = actions if weights is None else actions[weights > 0]
         if (seen == seen[0]).all() and not _one_action_will_do.get():
             only = action_names[int(seen[0])] if seen.ndim == 1 else ", ".join(f"{a:g}" for a in seen[0])
@@ -610,18 +617,6 @@ def _actions(given: Any, names: tuple[str, ...], n: int) -> tuple[np.ndarray, tu
 def _check_length(array: np.ndarray | None, n: int, what: str) -> None:
     if array is not None and len(array) != n:
         raise InputError(f"{what} and features must have the same number of rows, found {len(array)} and {n}.")
-
-
-def _check_weights(weights: np.ndarray | None, n: int) -> None:
-    if weights is None:
-        return
-    _check_length(weights, n, "weights")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}: drop it.")
-    if not weights.any():
-        raise InputError("at least one weight must be positive, found only zeros.")
 
 
 def _with_labels_that_weigh(data: Sample) -> Sample:

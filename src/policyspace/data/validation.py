@@ -264,11 +264,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def translate_keywords(function: Callable[P, R]) -> Callable[P, R]:
+def translate_keywords(function: Callable[P, R], called: str = "") -> Callable[P, R]:
     """The same function, which understands older words and says which word an unknown one was meant to be."""
     signature = inspect.signature(function)
     known = _argument_names(signature)
-    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    name = called or function.__name__
 
     @functools.wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> R:
@@ -280,7 +280,7 @@ def translate_keywords(function: Callable[P, R]) -> Callable[P, R]:
 
 def translate_constructor(cls: type[R]) -> type[R]:
     """The same class, whose constructor understands older words too."""
-    cls.__init__ = translate_keywords(cls.__init__)  # type: ignore[method-assign]
+    cls.__init__ = translate_keywords(cls.__init__, cls.__name__)  # type: ignore[method-assign]
     return cls
 
 

@@ -86,9 +86,7 @@ class GaussianLinear(ExponentialFamily):
             said = {"covariance": covariance, "groups": groups, "assume": assume, "fixed": fixed}
             self.defer(actions, blocks, **said, intercept=intercept)
             return
-        rows = ("action",) if actions is None else tuple(actions)
-        self.action_names = rows
-        super().__init__(tuple(features), rows, groups, tuple(assume), fixed, intercept, blocks)
+        super().__init__(features, actions, groups, assume, fixed, intercept, blocks)
         if not self.estimated:
             self.covariance = covariance_matrix(covariance, len(self.row_names))
             self.precision = np.linalg.inv(self.covariance)

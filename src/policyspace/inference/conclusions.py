@@ -101,7 +101,7 @@ def conclude(
     selected, undecided, supports = _named_verdicts(space, verdicts, significance)
     groups = _group_results(data, likelihood, decider, verdicts, selected, undecided, assumptions, policy, significance)
     effects = {one.group: one.action_effect for one in groups}
-    clusters = decider.clusters
+    clusters, truth = decider.clusters, data.origin.ground_truth  # which may be of other groups
     return Identification(
         selected=selected,
         undecided=undecided,
@@ -125,7 +125,7 @@ def conclude(
         warnings=(
             *_warnings(data, likelihood, decider, verdicts, check, options), *_against_stated(data, space, guarantee, check),
         ),
-        ground_truth=_ground_truth(data, space),
+        ground_truth=truth if {group.name for group in space.groups}.issuperset(truth or ()) else None,
         version=__version__,
         subjects=decider.effects(significance),
         coefficient_maker=partial(coefficients_of, likelihood, data, effects, significance) if space.linear else None,
@@ -196,6 +196,7 @@ def _guarantee(
         )
         return None, (*missing, *([Note(Reason.OTHER_TESTS)] if other else []))
     short = (Note(Reason.SHORT_MEMORY, {"rows": lags}),) if remembers and lags else ()
+    sampled = not data.in_memory and decider.sampled
     guarantee = Guarantee(
         quantity="fdr" if correction == "bh" else "fwer",
         level=significance,
@@ -205,14 +206,10 @@ def _guarantee(
         checked=all(one.status == "held" for one in needed) if needed and decider.grade is Grade.MODEL_BASED else None,
         grade=decider.grade,
         verdict="used" if policy.tested == "features" else "controlled",
-        sample=f"on {_sample(data)}" if not data.in_memory and decider.sampled else "",
+        sample=f"on a sample of {data.num_rows} of {data.num_rows_total} rows" if sampled else "",
         violated=stated,
     )
     return guarantee, ()
-
-
-def _sample(data: Sample) -> str:
-    return f"a sample of {data.num_rows} of {data.num_rows_total} rows"
 
 
 def _named_verdicts(
@@ -272,6 +269,8 @@ def _group_results(
                 action_effect=effects.get(g, np.nan) if effect is None else effect,
             )
         )
+    # A constant is not used, as far as these rows can tell.
+    found += [GroupResult(name, "no evidence", 0.0, 0, 1.0, 1.0, False, 0.0) for name in data.origin.constant_features]
     return tuple(found)
 
 
@@ -324,12 +323,6 @@ def _fit_summary(likelihood: Likelihood, decider: SupportTest) -> FitSummary:
         separated=full.separated,
         converged=full.converged,
     )
-
-
-def _ground_truth(data: Sample, space: PolicySpace) -> tuple[str, ...] | None:
-    """What the file says is used, where that is said of the very groups that are tested."""
-    known = data.origin.ground_truth
-    return None if known is None or not {group.name for group in space.groups}.issuperset(known) else known
 
 
 def _warnings(

@@ -134,7 +134,12 @@ class Scan:
         layout = self.layout
         taken, sums = self._taken(table, start)
         most = {name: MAX_LEVELS if name in layout.categories else MOST_LABELS for name in layout.coded}
-        values = {name: _counted(name, taken.codes[name], most[name]) for name in layout.coded}
+        values = {}
+        for name in layout.coded:
+            codes, labels = taken.codes[name]
+            counts = np.bincount(codes, minlength=len(labels)).tolist()
+            counted = Counter({label: n for label, n in zip(labels, counts, strict=True) if n})
+            values[name] = _bounded(name, counted, most[name])
         weights, of_label = self._weights(taken, start)
         clusters = {
             name: column_numbers(taken.table.column(name))
@@ -216,13 +221,6 @@ class Scan:
 def share_of_stretches(num_rows: int | None) -> float:
     """How many of all stretches are candidates: twice as many as are kept, where the number of rows is known."""
     return 1.0 if num_rows is None else min(1.0, 2 * MOST_STRETCHED / max(num_rows, 1))
-
-
-def _counted(name: str, coded: tuple[np.ndarray, Sequence[Any]], most: int) -> Counter[Any]:
-    """How many rows have each value."""
-    codes, values = coded
-    counts = np.bincount(codes, minlength=len(values)).tolist()
-    return _bounded(name, Counter({v: n for v, n in zip(values, counts, strict=True) if n}), most)
 
 
 def _bounded(name: str, found: Counter[Any], most: int) -> Counter[Any]:

@@ -23,6 +23,7 @@ from policyspace.inference.lean.clusters import (
     UnitChoice,
     fewest_clusters,
     in_order_of_rows,
+    levels_of,
     merged,
 )
 from policyspace.inference.lean.regression import (
@@ -33,7 +34,7 @@ from policyspace.inference.lean.regression import (
     largest_basis,
     unit_choices,
 )
-from policyspace.inference.lean.rows import checked_rows
+from policyspace.inference.lean.rows import Levels, checked_rows
 from policyspace.inference.lean.scores import BATCH, ClusterScores, Projector, Scorer, ScoreSpec
 from policyspace.runtime import counted
 
@@ -257,6 +258,7 @@ class ScoreTest:
         significance: float = 0.05,
         seed: int = 0,
         whole: InPasses | None = None,
+        levels: Levels = (),
     ) -> None:
         """`groups` of columns; those in `assume` (by number) are kept in every support.
 
@@ -266,7 +268,7 @@ class ScoreTest:
         if not 0 < significance < 1:
             raise InputError(f"the significance must lie between 0 and 1, and is {significance}.")
         standard = None if whole is None else whole.standard
-        self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights, standard)
+        self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights, standard, levels)
         if whole is not None and episodes is None and subjects is None:
             self.rows = replace(self.rows, episode=np.arange(self.rows.num) // STRETCH)
         self.groups = [tuple(group) for group in groups]
@@ -499,6 +501,7 @@ class LeanTest(SupportTest):
             clusters=clusters,  # type: ignore[arg-type]
             significance=level,
             seed=seed,
+            levels=levels_of(data),
         )
         if not data.in_memory:
             self.batch = BATCH // 2
