@@ -12,6 +12,7 @@ import numpy as np
 from policyspace.answer import Identification
 from policyspace.data.columns import DataTable as DataTable
 from policyspace.data.files import table_of
+from policyspace.data.order import without_order
 from policyspace.data.request import ColumnOptions, Request
 from policyspace.data.sample import Sample
 from policyspace.data.validation import explain_arguments, translate_keywords
@@ -23,7 +24,7 @@ from policyspace.families.network import Network, NetworkGroups
 from policyspace.families.registry import Policy, PolicySpec, likelihood_of
 from policyspace.inference.base import ClusterKind, Correction, RuleName, TestName, TestOptions
 from policyspace.inference.conclusions import conclude
-from policyspace.inference.diagnostics import check_model, unchecked
+from policyspace.inference.diagnostics import ModelCheck, check_model, unchecked
 from policyspace.inference.lean.lean_test import LeanTest
 from policyspace.inference.selection import apply_withholding, each_group_alone, search_supports
 from policyspace.inference.test_choice import choose, support_test
@@ -48,7 +49,7 @@ class SourceOptions(ColumnOptions, total=False):
     covariance: Any
     """Of a Gaussian policy: a number, numbers, a matrix, or "estimate" (default)."""
     groups: NetworkGroups | None
-    """What is tested as one: "feature" (default), "parameter", or {name: [features]}."""
+    """What is tested as one: "feature" (default), "parameter", "action" (one of its components), or {name: [features]}."""
     assume: "Sequence[str]"
     """Groups that are known to be used, and are not tested."""
     fixed: Any
@@ -228,7 +229,13 @@ def identify_by_likelihood(
     def lean() -> LeanTest:
         return cast(LeanTest, support_test(first, sample, replace(options, test="lean")))
 
-    choice = choose(options, likelihood, sample, lean)
+    @cache
+    def checked(of_form: bool = True) -> ModelCheck:
+        if not check:
+            return unchecked("the agent is taken to be one of the policy space")
+        return check_model(first, sample, of_form)
+
+    choice = choose(options, likelihood, sample, lean, checked)
     likelihood = likelihood.with_penalty() if choice.name == "firth" else likelihood
     decider = lean() if choice.name == "lean" else support_test(likelihood, sample, replace(options, test=choice.name))
     found = (
@@ -237,10 +244,38 @@ def identify_by_likelihood(
         else search_supports(decider, options.significance, options.of_paper)
     )
     verdicts = apply_withholding(decider, options.significance, found)
-    checked = unchecked("the agent is taken to be one of the policy space")
-    if check:
-        checked = check_model(first, sample, of_form="form" in decider.assumes)
-    return conclude(sample, likelihood, decider, verdicts, checked, options, choice)
+    answer = conclude(sample, likelihood, decider, verdicts, checked("form" in decider.assumes), options, choice)
+    if options.test != "auto" or not check or not _order_matters(answer, likelihood.space, sample):
+        return answer
+    other = identify_in(first.space, without_order(sample), options)
+    then = other.sentence[:1].lower() + other.sentence[1:]
+    words = (
+        "rows depend on their neighbours; if their order means nothing, as in a table of people, say so (exchangeable=True, "
+        f"--rows-are exchangeable): then {then}"
+    )
+    return replace(answer, warnings=(*answer.warnings, words))
+
+
+MOST_WITHOUT_ORDER = 20_000
+"""Rows beyond which nobody waits for an answer that was not asked for."""
+
+
+def _order_matters(answer: Identification, space: PolicySpace, sample: Sample) -> bool:
+    """Whether rows of which nobody said that they have an order depend on their neighbours."""
+    origin = sample.origin
+    named = sample.episodes is not None or sample.subjects is not None or sample.weights is not None
+    a_log = origin.environment or origin.agent or origin.world or origin.lagged_actions or origin.lags_of_inputs
+    if (
+        named
+        or a_log
+        or not space.guess
+        or not sample.in_memory
+        or origin.exchangeable
+        or sample.num_rows > MOST_WITHOUT_ORDER
+    ):
+        return False
+    dependent = any(one.name == "independent rows" and one.status == "violated" for one in answer.assumptions)
+    return dependent or answer.clusters.kind == "blocks"
 
 
 @explain_arguments

@@ -136,10 +136,10 @@ def test_what_was_asked_for_is_obeyed_without_a_promise():
     bent = x[:, 0] + x[:, 0] ** 2 + rng.normal(size=600)
     asked = policyspace.identify(x, bent, features=NAMES, episodes=episodes, test="wilks")
     assert asked.test.name == "wilks" and asked.guarantee is None and "use the test 'lean'" in str(asked)
-    assert asked.sentence.startswith("The log suggests that the agent uses near") and "MDE" not in str(asked)
+    assert asked.sentence.startswith("The log suggests that the agent uses 1 of 3: near") and "MDE" not in str(asked)
     chosen = policyspace.identify(x, bent, features=NAMES, episodes=episodes)
     assert chosen.test.name == "lean" and chosen.test.reason.reason is Reason.NO_SPACE_STATED
-    assert chosen.sentence.startswith("The agent uses near")
+    assert chosen.sentence.startswith("The agent uses 1 of 3: near")
     assert chosen.selected == ("near",) and chosen.grade is Grade.MODEL_FREE and asked.grade is Grade.SUGGESTED
 
 
@@ -273,11 +273,12 @@ def test_rows_that_are_sorted_are_told_apart_from_habit():
     features = rng.standard_normal((400, 3))
     played = features[:, 0] + rng.logistic(size=400) > 0
     order = np.argsort(played, kind="stable")
-    answer = policyspace.identify(features[order], np.where(played, "left", "right")[order])
-    assert "sorted by action: if their order means nothing, shuffle them" in str(answer)
+    actions = np.where(played, "left", "right")
+    answer = policyspace.identify(features[order], actions[order], exchangeable=False)
+    assert "sorted by action: if their order means nothing, say so" in str(answer)
     assert "--lags" not in str(answer)
     shuffled = rng.permutation(400)
-    assert "shuffle" not in str(policyspace.identify(features[shuffled], np.where(played, "left", "right")[shuffled]))
+    assert "order means nothing" not in str(policyspace.identify(features[shuffled], actions[shuffled]))
 
 
 def test_counts_are_checked_as_repeated_rows_and_ones_are_no_weights():

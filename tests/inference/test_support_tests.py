@@ -422,7 +422,9 @@ def test_few_choices_have_no_promise_by_the_law_that_is_too_liberal_for_them():
     few, enough = answers.values()
     assert few.guarantee is None and "39 rows are few for 4 parameters" in str(few) and enough.guarantee
     counted = replace(data.take(np.arange(FEW * 4 - 1)), weights=np.full(FEW * 4 - 1, 2.0))
-    assert identify(counted, test="wilks").guarantee  # frequency weights count rows
+    counts = identify(counted, test="wilks")
+    assert "few for" not in str(counts)  # frequency weights count rows
+    assert counts.guarantee is None and "decisions in one state spread" in str(counts)  # each state twice the same
     penalised = identify(data.take(np.arange(FEW * 4 - 1)), test="auto")
     assert penalised.test.name == "firth" and penalised.guarantee and penalised.warnings == ()
 

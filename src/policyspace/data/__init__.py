@@ -25,6 +25,11 @@ _HOMES = {
         "files_of",
         "is_many",
     ),
+    "order": (
+        "order_p",
+        "sort_keys",
+        "without_order",
+    ),
     "origin": (
         "FormulaRecord",
         "Origin",

@@ -149,6 +149,7 @@ def read(
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
     choices: AlternativeColumns | None = None,
+    na: Sequence[str] | None = None,
 ) -> Sample:
     """Read a sample from a file, by its suffix, or from what another tool keeps: most need no other argument.
 
@@ -160,6 +161,8 @@ def read(
         buffer of stable-baselines3.
     actions, features, episodes, weights, discrete, reference, subjects, categorical, missing, choices
         Which columns are what, as `Sample.from_frame` tells; they come before what the source says.
+    na : sequence of str, optional
+        Labels that stand for a missing value; by default "", NA, NaN, nan, null and None.
 
     Returns
     -------
@@ -181,7 +184,9 @@ def read(
     """
     with located(Path(source)) if isinstance(source, str | Path) else nullcontext():
         frame, roles = table_of(source)
-        columns = ColumnRoles(actions, features, episodes, weights, subjects, categorical, missing, choices=choices)
+        columns = ColumnRoles(
+            actions, features, episodes, weights, subjects, categorical, missing, choices=choices, na=na
+        )
         return assemble(frame, roles, columns, discrete, reference)
 
 

@@ -67,6 +67,8 @@ class Origin:
     offset: Mapping[str, str] = field(default_factory=dict)
     """The column of the known part of the policy, by action."""
     weight_type: WeightType | None = None
+    exchangeable: bool = False
+    """Does the order of the rows mean nothing, so that they were taken in an order that was drawn?"""
     draws: DrawRecord | None = None
     """Which readings were drawn at random before the agent got them."""
     assigned: Mapping[str, str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from policyspace.data.origin import Origin
 from policyspace.data.rows import InMemoryRows, Rows
 from policyspace.data.validation import (
     MAX_LABELS,
+    MISSING_LABELS,
     Missing,
     as_array,
     as_floats,
@@ -545,18 +546,20 @@ class Sample:
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
         recorded: Sequence[str] = (),
+        na: Sequence[str] = MISSING_LABELS,
     ) -> "Sample":
         """From the columns of a polars, pandas or Arrow table.
 
         `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
         like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
-        `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
+        `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped;
+        of labels these are nulls and the texts of `na`, so that "None" and "NA" are levels; so are whole numbers as text.
         `recorded` names columns that are kept beside the pairs, as numbers `configuration.…` are that play no other role.
         """
         from policyspace.data.columns import ColumnRoles, DataTable, choose, listed
 
-        columns = ColumnRoles(actions, features, episodes, weights, subjects, categorical, missing, recorded)
-        choice = choose(DataTable.of(frame), columns)
+        columns = ColumnRoles(actions, features, episodes, weights, subjects, categorical, missing, recorded, na=na)
+        choice = choose(DataTable.of(frame), columns, na)
         table, chosen = choice.table, listed(actions)
         values, names, blocks = table.features(choice.features)
         return cls.from_arrays(

@@ -53,6 +53,7 @@ class PoissonLinear(ExponentialFamily):
     asymptotic = True
     link = "log"
     variance_of_mean = True
+    counts_events = True
     noise_source = "a Poisson law"
     if_wider = "--policy negative-binomial estimates that spread"
 

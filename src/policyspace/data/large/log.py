@@ -40,7 +40,7 @@ from policyspace.data.rows import (
 )
 from policyspace.data.sample import Sample
 from policyspace.data.schema import Schema, is_as_written, with_roles
-from policyspace.data.validation import is_discrete
+from policyspace.data.validation import TEXTS, is_discrete
 from policyspace.errors import InputError
 from policyspace.runtime import check_limit, sum_tuples
 
@@ -267,7 +267,9 @@ class LayoutGuess:
         columns = columns if roles is None else with_roles(columns, roles)
         labels = roles if roles is not None and is_as_written(roles, columns, discrete) else None
         head = stored.parts[0].head(stored.schema.names, HEAD)
-        choice = choose(DataTable.of(head), columns, texts=labels is None)
+        if columns.na is not None:
+            raise InputError("texts that mean a missing value (--na) are for files that fit in memory: leave them out.")
+        choice = choose(DataTable.of(head), columns, TEXTS if labels is None else ())
         table, actions = choice.table, listed(columns.actions)
         if labels is not None:
             discrete = labels.action_type.as_text

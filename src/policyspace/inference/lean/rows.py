@@ -138,6 +138,8 @@ class LeanRows:
     """What one unit of each column of `actions` is in the action's own units [k]."""
     earlier: np.ndarray
     """When each input was read [q], 0 for now; products are of inputs of one time."""
+    standard: Standard
+    """How they were standardised."""
 
     @property
     def num(self) -> int:
@@ -216,6 +218,7 @@ def checked_rows(
         has_episodes=episodes is not None,
         label_spread=standard.action_scale,
         earlier=np.zeros(width, dtype=np.intp),
+        standard=standard,
     )
 
 

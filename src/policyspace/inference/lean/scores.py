@@ -311,6 +311,11 @@ class Projector:
         out[self._mask] = solved / self._scale[:, None]
         return out
 
+    def whitened(self, table: np.ndarray) -> np.ndarray:
+        """Rows [n, P] times R [P, p] with RRᵀ the inverse of the moments: the noise of what coefficients say of them."""
+        inner = table[:, self._mask] / self._scale
+        return np.asarray(solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T)
+
 
 def _scale_of(inner: np.ndarray, rows: float) -> np.ndarray:
     """The roots of a diagonal; infinite for columns that are next to nothing in so many rows."""
@@ -402,7 +407,12 @@ class Scorer:
     @cached_property
     def smoothly(self) -> np.ndarray:
         """Coefficients of the actions on the smooth columns [P, k]."""
-        return Projector(self.gram, self.smooth).coefficients(self.cross)
+        return self.smooth_projector.coefficients(self.cross)
+
+    @cached_property
+    def smooth_projector(self) -> Projector:
+        """On these."""
+        return Projector(self.gram, self.smooth)
 
     @cached_property
     def expected(self) -> np.ndarray:
