@@ -1,7 +1,7 @@
 """Trained agents are asked which inputs move them, beside the truth: `python -m benchmarks.asking_agents`.
 
 The truth is what moves their networks on fresh states (`benchmarks.trained_agents`). Agents are trained at the first call
-and kept, and finished runs are not run again. Prints the tables of docs/asking-evidence.md.
+and kept, and finished runs are not run again. Writes the tables of docs/asking-evidence.md.
 """
 
 import argparse
@@ -18,6 +18,16 @@ import policyspace
 from benchmarks.trained_agents import AGENTS, FOLDER, MATERIAL, Actor, Trained, actor, truth
 
 WAYS = ("inside", "paired", "played")
+
+PAGE = Path(__file__).parent.parent / "docs" / "asking-evidence.md"
+END = "<!-- end of the table -->"
+
+
+def write_table(page: Path, name: str, table: str) -> None:
+    """Put a table between the marks with its name."""
+    begin = f"<!-- python -m {name} -->\n"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    page.write_text(f"{before}{begin}\n{table}\n\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -152,7 +162,7 @@ def row(agent: str, way: str, runs: Sequence[Run], folder: Path) -> str:
 
 
 def main() -> None:
-    """Ask and print."""
+    """Ask and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where agents and answers are kept")
     parser.add_argument("--agents", nargs="*", default=list(AGENTS), choices=list(AGENTS), help="which")
@@ -167,7 +177,9 @@ def main() -> None:
                 continue  # what only acts and has a memory is asked while it plays
             runs += [run(name, way, seed, folder) for seed in range(arguments.runs)]
             print(f"{name}: {way} done", flush=True)
-    print(agents_table(arguments.agents, folder), ways_table(runs, folder), sep="\n\n")
+    for name, table in (("agents", agents_table(arguments.agents, folder)), ("ways", ways_table(runs, folder))):
+        write_table(PAGE, f"benchmarks.asking_agents: {name}", table)
+    print(f"Saved {PAGE}")
 
 
 if __name__ == "__main__":
