@@ -223,11 +223,11 @@ class Law:
             rows = at[start : start + CHUNK]
             first, second = self.take(rows), other.take(rows)
             total = np.zeros(len(rows))
-            densities = [one._density() for one in (first, second)]
-            for one, own, other in ((first, *densities), (second, *densities[::-1])):
+            densities = first._density(), second._density()
+            for one, own, its in ((first, 0, 1), (second, 1, 0)):
                 for u in uniform:
                     drawn = one._quantile(u)
-                    total += -np.expm1(np.minimum(other(drawn) - own(drawn), 0.0))
+                    total += -np.expm1(np.minimum(densities[its](drawn) - densities[own](drawn), 0.0))
             bound = 1 - np.prod(1 - np.minimum(single[rows], 1.0), axis=1)
             found[rows] = np.clip(total / (2 * POINTS), found[rows], np.maximum(bound, found[rows]))
         return found
