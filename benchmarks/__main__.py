@@ -11,6 +11,7 @@ OTHERS = {
     "drivers",
     "loops",
     "subjects",
+    "counts",
 }  # the last four are about errors
 
 for path in sorted(Path(__file__).parent.glob("*.py")):

@@ -216,14 +216,19 @@ def dead() -> list[str]:
 
 
 def one_use_helpers() -> list[str]:
-    """Private functions of at most ten lines, at the top of a module, that are used once."""
+    """Private functions of at most ten lines, at the top of a module, that are called once.
+
+    One that calls itself, or is handed on as a value (a callback, an entry of a table), cannot stand where it is used.
+    """
     found = []
     for module in MODULES.values():
         used = _used(module.tree)
+        called = {id(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+        handed_on = {node.id for node in ast.walk(module.tree) if isinstance(node, ast.Name) and id(node) not in called}
         for node in module.tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("_") and not node.name.startswith("__"):
                 short = (node.end_lineno or 0) - node.lineno + 1 <= SHORT
-                if short and used[node.name] - _used(node)[node.name] == 1 and not node.decorator_list:
+                if short and used[node.name] == 1 and node.name not in handed_on and not node.decorator_list:
                     found.append(f"{module.name}.{node.name}")
     return found
 
@@ -346,7 +351,7 @@ COUNTS = {
     "dict[str, Any]": bags,
     "class names with two meanings": homonyms,
     "names that nothing uses": dead,
-    f"private helpers of at most {SHORT} lines used once": one_use_helpers,
+    f"private helpers of at most {SHORT} lines called once": one_use_helpers,
     "isinstance of a family outside its file": family_checks,
     ".discrete outside families": discrete_checks,
     "public objects without numpydoc and example": without_numpydoc,

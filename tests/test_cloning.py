@@ -160,6 +160,44 @@ def test_a_network_is_penalised_too():
     np.testing.assert_array_equal(made.mean_action(grid), made.mean_action(grid * [1, -7]))  # x1 makes no difference
 
 
+def short_log(seed, n=120):
+    """Of one strong feature and five weak ones, which so few rows do not show, and four that are not used."""
+    rng = np.random.default_rng(seed)
+    states = rng.normal(size=(n, 10))
+    weights = np.array([2.0, *[0.45] * 5, 0, 0, 0, 0])
+    actions = (rng.random(n) < 1 / (1 + np.exp(-states @ weights))).astype(int)
+    fresh = rng.normal(size=(4000, 10))
+    return states, actions, fresh, 1 / (1 + np.exp(-fresh @ weights))
+
+
+def test_features_without_evidence_are_kept_where_held_out_episodes_need_them():
+    """Divergence from the true policy: never much worse than leaving them out, and better where much is missing."""
+    losses = {"auto": [], "drop": [], "shrink": []}
+    for seed in range(6):
+        states, actions, fresh, truth = short_log(seed)
+        for undecided, found in losses.items():
+            made = policyspace.clone(states, actions, undecided=undecided, compare=False)
+            q = np.clip(made.probabilities(fresh)[:, 1], 1e-12, 1 - 1e-12)
+            found.append(np.mean(truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q))))
+            assert (undecided != "drop" or not made.kept) and (undecided != "shrink" or made.kept)
+            assert set(made.kept) <= set(made.support)
+    assert np.mean(losses["shrink"]) < 0.9 * np.mean(losses["drop"]), losses
+    assert np.mean(losses["auto"]) <= np.mean(losses["drop"]) + 1e-9, losses
+
+
+def test_what_is_kept_is_said_saved_and_never_against_names(tmp_path):
+    states, actions, *_ = short_log(0)
+    made = policyspace.clone(states, actions, undecided="shrink")
+    assert "under a larger penalty" in made.sentence and made.losses[0].name == "identified space, others shrunk"
+    assert policyspace.load_clone(made.save(tmp_path / "c.npz")).kept == made.kept
+    assert not policyspace.clone(states, actions, answer=["x0"], undecided="shrink", compare=False).kept
+    noise = np.random.default_rng(0).normal(size=(60, 3)), np.random.default_rng(1).integers(2, size=60)
+    kept = policyspace.clone(*noise, undecided="shrink", compare=False)
+    assert kept.kept == kept.support == ("x0", "x1", "x2") and kept.sentence.startswith("The clone uses nothing; and")
+    with pytest.raises(InputError, match="undecided must be"):
+        policyspace.clone(states, actions, undecided="maybe")
+
+
 # -- Acting.
 
 
@@ -347,6 +385,8 @@ def test_the_identified_space_and_the_ridge_come_nearer_to_the_agent():
         ({"answer": []}, "no feature to be used, so there is nothing to clone"),
         ({"answer": 3}, "an identified space is an answer"),
         ({"penalty": 0}, "the penalty must be a number above 0"),
+        ({"penalty": 10**400}, "the penalty must be a number above 0"),
+        ({"penalty": True}, "the penalty must be a number above 0"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
         ({"policy": "any"}, "a clone needs a policy with weights"),
         ({"seed": -1}, "the seed must be"),
@@ -355,6 +395,17 @@ def test_the_identified_space_and_the_ridge_come_nearer_to_the_agent():
 def test_what_cannot_be_cloned(words, sentence):
     with pytest.raises(InputError, match=sentence):
         policyspace.clone(labels(), **words)
+
+
+@pytest.mark.parametrize("sample, words", [(labels(), {}), (amounts(), {}), (counts(), {"policy": "poisson"})])
+def test_a_huge_penalty_leaves_the_constants_alone(sample, words):
+    made = policyspace.clone(sample, answer="all", penalty=10**30, compare=False, **words)
+    states = np.random.default_rng(0).normal(size=(5, len(sample.names)))
+    if words or made.space.action_type.num_labels is None:
+        np.testing.assert_allclose(made.mean_action(states), np.tile(sample.actions.mean(axis=0), (5, 1)), rtol=1e-6)
+    else:
+        shares = np.bincount(sample.actions) / sample.num_rows
+        np.testing.assert_allclose(made.probabilities(states), np.tile(shares, (5, 1)), rtol=1e-5)
 
 
 def test_an_agent_that_uses_nothing_is_not_cloned():

@@ -12,6 +12,7 @@ from policyspace.cli import main
 from policyspace.errors import InputError
 from policyspace.identified import IdentifiedSpace
 from policyspace.recommending import Cube, SearchOptions, of_returns, returns_by, search, spread_points
+from policyspace.study import DecisionDesign, ReturnTable, possible_supports
 from policyspace.worlds import Minigolf
 
 PEAKS = {("x",): 4.0, ("f",): 9.0}
@@ -156,7 +157,7 @@ def test_the_putter_of_a_golfer_is_found_from_its_demonstrations(agent, deviatio
     from benchmarks.recommendations import AGENT_A2, one
 
     controls = Minigolf().feature_names if agent == "A1" else tuple(AGENT_A2)
-    _, _, own, _, best, error = one(controls, deviation)
+    _, _, own, _, best, error = one(controls, deviation, compared=6)
     assert own > best - error
 
 
@@ -174,6 +175,130 @@ def test_the_space_of_a_study_is_that_of_its_last_round(tmp_path):
     seen = policyspace.rollout(world, study.space, theta, omega, jax.random.key(0), asked.num_episodes)
     told = study.tell(seen, asked.configuration)
     assert told.supports and IdentifiedSpace.of(study).supports == tuple(map(tuple, told.supports))
+
+
+# -- The returns of a real agent, from the rounds of a study.
+
+
+def a_study(tmp_path, rewards=lambda length: length, rounds=2):
+    """Of a cart-pole whose rounds are told as logs: what was returned is known."""
+    world = policyspace.GymnasiumWorld.of("CartPole-v1", {"length": (0.3, 1.0)})
+    study = policyspace.Study.create(
+        tmp_path / "carts.sqlite", world, episodes=12, max_rounds=3, design="space-filling"
+    )
+    rng = np.random.default_rng(0)
+    for length in (0.4, 0.8)[:rounds]:
+        states = rng.normal(size=(120, 4))
+        worth = {"reward": np.full(120, rewards(length)) + (0.1 * rng.normal(size=120) if rewards(length) else 0.0)}
+        log = policyspace.Sample.from_arrays(
+            states, (states[:, 2] > 0).astype(int), list(world.feature_names), episodes=np.arange(120) // 10,
+            recorded=worth if rewards(length) is not None else {},
+        )  # fmt: skip
+        study.tell(log, {"length": length})
+    return study
+
+
+def test_a_real_agent_is_compared_by_what_it_returned(tmp_path):
+    study = a_study(tmp_path)
+    found = policyspace.recommend(None, study, observed=True)
+    assert found.configuration == {"length": 0.8} and found.chosen.best_chance > 0.99
+    first, second = found.choices[0].tried
+    assert first.value == pytest.approx(4, abs=0.3) and second.low < 8 < second.high
+    assert found.sentence.startswith(
+        "Best for this agent: length 0.8; return"
+    ) and "What the agent itself returned" in str(found)
+    shorter = policyspace.recommend(None, study, observed=True, goal=lambda f, a, r: -float(r.sum()))
+    assert shorter.configuration == {"length": 0.4}
+    np.testing.assert_allclose(study.episodes(1).returns().mean(), second.value)
+
+
+def test_played_rounds_keep_their_rewards(tmp_path):
+    study = policyspace.Study.create(
+        tmp_path / "p.sqlite", policyspace.GymnasiumWorld.of("CartPole-v1", {"length": (0.3, 1.0)}), episodes=4
+    )
+    study.play(lambda seen: int(seen[2] + seen[3] > 0))
+    seen = study.episodes(0)
+    np.testing.assert_array_equal(seen.returns(), seen.lengths)  # 1 a step
+
+
+@pytest.mark.parametrize(
+    "study, sentence",
+    [
+        ({"rounds": 1}, "observed in 1 configuration, so that none can be better"),
+        ({"rewards": lambda length: 0.0 if length else 0}, "was reported without rewards"),
+    ],
+)
+def test_what_rounds_do_not_tell(tmp_path, study, sentence):
+    with pytest.raises(InputError, match=sentence):
+        policyspace.recommend(None, a_study(tmp_path, **study), observed=True)
+
+
+def test_returns_that_are_the_same_everywhere_decide_nothing(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="the return of this agent is 1 in every configuration"):
+        policyspace.recommend(None, a_study(tmp_path), observed=True, goal=lambda f, a, r: 1.0)
+    monkeypatch.setattr("policyspace.recommending.play_in_world", lambda *_: lambda *_: np.ones(5))
+    with pytest.raises(InputError, match="the return of these agents is 1 in every configuration"):
+        policyspace.recommend("minigolf", ["x"])
+
+
+# -- The round that makes the decision safer.
+
+
+def test_a_round_is_worth_what_it_takes_from_the_regret():
+    """Regret by hand: only x changes the best configuration, so only showing x is worth anything."""
+    world, lengths = Minigolf(), (2.0, 5.0)
+    values = {True: (-5.0, 0.0), False: (-1.0, -3.0)}  # of agents with x, and without
+    table = ReturnTable(
+        lambda omega, support, _: np.full(3, values["x" in support][lengths.index(float(omega["putter_length"]))]),
+        [{"putter_length": np.array(length)} for length in lengths],
+    )
+    design = DecisionDesign(world, table=table)
+    space = world.policy_space()
+    units = [i for i, group in enumerate(space.groups) if group.name in ("x", "f")]
+    now, falls = design.worth(space.with_assumed(["sqrt_x", "sqrt_f", "sqrt_xf"]), units)
+    assert now == 2.0  # choose 5: without x, −3 instead of −1
+    by_name = dict(zip([space.groups[u].name for u in units], falls, strict=True))
+    assert by_name == {"x": 2.0, "f": 0.0}
+    assert len(table.known) == 8  # four sets, two configurations, learned once
+
+
+def test_possible_supports_are_all_subsets_or_those_nearest():
+    assert possible_supports(["a"], ["b", "c"]) == [("a",), ("a", "b"), ("a", "c"), ("a", "b", "c")]
+    assert len(possible_supports([], list("abcdefgh"))) == 18
+
+
+def test_a_study_asks_for_the_round_of_the_decision(tmp_path, monkeypatch):
+    import jax
+
+    def peaks(*_):
+        return lambda omega, support, number: np.full(3, -abs(float(omega["putter_length"]) - 3 - 6 * ("f" in support)))
+
+    monkeypatch.setattr("policyspace.study.deciding.play_in_world", peaks)
+    study = policyspace.Study.create(tmp_path / "golf.sqlite", "minigolf", features=["f", "sqrt_f"], episodes=30)
+    first = study.ask("decision")
+    assert first.design is None  # where it is
+    world = study.world
+    omega = world.check_configuration(first.configuration)
+    theta = np.array([0.3, 0.02, 0.0, 0.05, 0.0, 0.0])
+    study.tell(policyspace.rollout(world, study.space, theta, omega, jax.random.key(0), 30), first.configuration)
+    with pytest.raises(InputError, match="the tolerance must be at least 0"):
+        study.ask("decision", tolerance=-1.0)
+    asked = study.ask("decision", tolerance=9.0)
+    assert asked.design == "decision" and asked.reasons["gain"] == pytest.approx(3, abs=0.6)
+    assert "choosing a configuration may lose" in asked.why and any(
+        "the study may stop" in one for one in asked.warnings
+    )
+    assert study.ask("decision") == asked == study.ask()
+    with pytest.raises(InputError, match="was asked for by the design 'decision'"):
+        study.ask("d-optimal")
+    with pytest.raises(InputError, match="there is no design 'decisive'"):
+        study.ask("decisive")
+
+
+def test_a_decision_in_an_environment_needs_somebody_who_learns(tmp_path):
+    study = a_study(tmp_path, rounds=1)
+    with pytest.raises(InputError, match="lets agents learn: give learn"):
+        study.ask("decision")
 
 
 # -- Sentences, and the command.
@@ -232,6 +357,8 @@ def test_the_command_recommends_and_saves(tmp_path, monkeypatch, capsys):
     assert "<svg" in (tmp_path / "r.html").read_text() and (tmp_path / "r.svg").stat().st_size > 1000
     for arguments, sentence in (
         (["minigolf"], "--from must say what the agent uses"),
+        (["minigolf", "--observed", "--from", "s.sqlite"], "--observed is about the world of the study"),
+        (["--observed", "--from", "s.sqlite"], "s.sqlite: expected a study, found no file"),
         (["--from", "x"], "one world is configured"),
         (["minigolf", "--from", "gone.json"], "gone.json"),
     ):

@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final, overload
 
-from policyspace.display import Answer, Renamed, TextTable, listed_names, plain_data
+from policyspace.display import Answer, Renamed, TextTable, frame_of, listed_names, plain_data
 from policyspace.errors import InputError, nearest
 from policyspace.runtime import object_at
 
@@ -40,6 +40,7 @@ class Reason(StrEnum):
     SPACE_STATED = auto()
     NO_SPACE_STATED = auto()
     ABOUT_GROUPS = auto()
+    EXCHANGEABLE = auto()
     TOO_FEW_ROWS = auto()
     NO_MODEL = auto()
     NOT_IDENTIFIABLE = auto()
@@ -49,6 +50,8 @@ class Reason(StrEnum):
     SUBJECTS = auto()
     CLUSTERED = auto()
     SAMPLING_WEIGHTS = auto()
+    COUNTED_STATES = auto()
+    DISPERSED_COUNTS = auto()
     SEPARATION = auto()
     SEPARATION_OUT_OF_CORE = auto()
     FEW_ROWS = auto()
@@ -85,6 +88,7 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.AS_REQUESTED: "as requested",
     Reason.SPACE_STATED: "the policy space was stated, and this is its test",
     Reason.NO_SPACE_STATED: "no policy space was stated, and this test needs none",
+    Reason.EXCHANGEABLE: "the order of rows means nothing, and the data do not contradict a linear policy",
     Reason.ABOUT_GROUPS: "no test without a policy model is about these groups",
     Reason.TOO_FEW_ROWS: "{message}, so that a linear policy is assumed",
     Reason.NO_MODEL: "no policy model is assumed",
@@ -97,6 +101,10 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.SUBJECTS: "rows of one subject belong together, and this test takes subjects as clusters",
     Reason.CLUSTERED: "rows of one subject belong together, and this test has a covariance by cluster",
     Reason.SAMPLING_WEIGHTS: "rows have sampling weights, and this test has a covariance by cluster",
+    Reason.COUNTED_STATES: "rows are counts of {states} states, decisions in one state may be alike, and this test has a "
+    "covariance by state",
+    Reason.DISPERSED_COUNTS: "the counts spread otherwise than a Poisson law says, and this test takes their spread from "
+    "the rows",
     Reason.SEPARATION: "the actions are predicted perfectly, so that no finite parameter is most likely (separation)",
     Reason.SEPARATION_OUT_OF_CORE: "no finite parameter is most likely (separation), and Firth's test needs all rows in "
     "memory",
@@ -763,17 +771,7 @@ class Identification(Renamed, Answer):
     def to_frame(self, pandas: bool = False) -> "polars.DataFrame | pandas.DataFrame":
         """One row a group with the fields of `GroupResult`, in polars or, if asked, in pandas."""
         columns = {one.name: [getattr(group, one.name) for group in self.groups] for one in fields(GroupResult)}
-        if not pandas:
-            from polars import DataFrame
-
-            return DataFrame(columns)
-        try:
-            from pandas import DataFrame as PandasFrame
-        except ImportError as error:
-            raise InputError(
-                "to_frame(pandas=True) needs pandas, which is not installed: pip install pandas, or leave it out."
-            ) from error
-        return PandasFrame(columns)
+        return frame_of(columns, pandas)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the evidence for every group into the axes, or into those of a new figure of pyplot; return them."""

@@ -52,17 +52,33 @@ PENALTIES_OF_NETWORKS = (0.3, 3.0, 30.0)
 UNPENALISED = 1e-6
 """As good as no penalty, and yet finite on separated data."""
 
+LARGEST = 1e100
+"""Far beyond what leaves nothing of a weight."""
+
 LASSO_STEPS = 40
 """Of the lasso, each a ridge fit whose penalties are those of the step before divided by the weights that it left."""
 
 VANISHED = 1e-4
 """A weight of a standardised feature that counts as zero."""
 
-Method = Literal["ridge", "none", "lasso"]
+Method = Literal["ridge", "none", "lasso", "shrunk"]
+
+Undecided = Literal["auto", "shrink", "drop"]
+"""What becomes of features without evidence, which the agent may use all the same."""
+
+SHRUNK = 10.0
+"""So many times the penalty of the others is that of features without evidence, where they are kept."""
 
 
 def penalised(likelihood: Likelihood, support: Support, penalty: float, method: Method = "ridge") -> PolicyOfSpace:
-    """The policy inside Θ_I that maximises log L(θ) − ½·penalty·‖z‖², or of the lasso log L(θ) − penalty·‖z‖₁."""
+    """The policy inside Θ_I that maximises log L(θ) − ½·penalty·‖z‖², or of the lasso log L(θ) − penalty·‖z‖₁.
+
+    "shrunk": in the whole space, with a larger penalty of what is outside of I.
+    """
+    if method == "shrunk":
+        space = likelihood.space
+        outside = ~space.free_mask(support)
+        return likelihood.shrunken_policy(space.full_support, np.where(outside, SHRUNK * penalty, penalty))
     if method != "lasso":
         return likelihood.shrunken_policy(support, UNPENALISED if method == "none" else penalty)
     linear = likelihood.as_linear("the lasso is")
@@ -152,6 +168,8 @@ class Clone(Answer):
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     """The one-hot features of each category."""
     warnings: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Groups without evidence that it uses all the same, under a larger penalty, for held-out episodes need them."""
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), repr=False, compare=False)
     made_by: str = ""
 
@@ -267,9 +285,14 @@ class Clone(Answer):
     def sentence(self) -> str:
         """What it uses, and how much better or worse it predicts than a clone with all features."""
         unused = [name for name in self.space.named(self.space.full_support) if name not in self.support]
-        parts = [f"The clone uses {listed_names(self.support)}" + (f", not {listed_names(unused)}" if unused else "")]
+        shown = [name for name in self.support if name not in self.kept] or ["nothing"]
+        parts = [f"The clone uses {listed_names(shown)}" + (f", not {listed_names(unused)}" if unused else "")]
+        if self.kept:
+            parts.append(
+                f"and, under a larger penalty, {listed_names(self.kept)}, which the log does not show to be used"
+            )
         rival = next((loss for loss in self.losses if loss.name == "all features, ridge"), None)
-        if rival is not None and unused:
+        if rival is not None and (unused or self.kept):
             own = f"held-out loss {self.losses[0].loss:.3f}"
             clear = abs(rival.more) > 2 * rival.error
             word = ("lower than" if rival.more > 0 else "higher than") if clear else "like"
@@ -301,6 +324,7 @@ class Clone(Answer):
         return {
             "answer": self.sentence,
             "support": list(self.support),
+            "kept": list(self.kept),
             "features": list(self.feature_names),
             "actions": list(self.space.action_names),
             "penalty": self.penalty,
@@ -492,6 +516,7 @@ def load_clone(path: str | Path) -> Clone:
             header["num_episodes"],
             {name: tuple(inside) for name, inside in header["blocks"].items()},
             tuple(header["warnings"]),
+            tuple(header.get("kept", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(f"{source}: this clone is damaged ({reason_of(error)}): save it again.") from error
@@ -529,6 +554,7 @@ def clone(
     actions: Any = None,
     *,
     answer: Any = None,
+    undecided: Undecided = "auto",
     penalty: float | None = None,
     folds: int = 5,
     compare: bool = True,
@@ -548,6 +574,10 @@ def clone(
     answer : Identification, AskedAnswer, Study, path of their JSON, list of names, or "all", optional
         What the agent uses. By default these data are identified. Where several sets of features are possible, the clone
         may use all that are in any of them.
+    undecided : {"auto", "shrink", "drop"}
+        Of features without evidence: "drop" leaves them out; "shrink" keeps them under ten times the penalty, as a short log
+        may not show all that an agent uses; "auto" keeps them where that predicts held-out episodes better, by more than a
+        standard error. Where names are given, and by networks, the others are left out.
     penalty : float, optional
         Of squared weights of standardised features; by default the one that predicts held-out episodes best.
     folds : int
@@ -579,7 +609,7 @@ def clone(
     >>> made.predict([3.0, 0.0, 0.0], deterministic=True)[0]
     np.int64(1)
     """
-    return clone_of(request_of(data, actions, **source), answer, penalty, folds, compare, seed)
+    return clone_of(request_of(data, actions, **source), answer, penalty, folds, compare, seed, undecided)
 
 
 def clone_of(
@@ -589,11 +619,19 @@ def clone_of(
     folds: int = 5,
     compare: bool = True,
     seed: int = 0,
+    undecided: Undecided = "auto",
 ) -> Clone:
     """The same from a request."""
     check_seed(seed)
-    if penalty is not None and not (isinstance(penalty, int | float) and 0 < penalty < np.inf):
-        raise InputError(f"the penalty must be a number above 0, found {penalty!r}: correct it, or leave it out.")
+    if undecided not in ("auto", "shrink", "drop"):
+        raise InputError(f"undecided must be 'auto', 'shrink' or 'drop', found {undecided!r:.40}: choose one.")
+    if penalty is not None:
+        if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 < penalty <= LARGEST:
+            raise InputError(
+                f"the penalty must be a number above 0 and at most {LARGEST:g}, found {penalty!r:.40}: correct it, or "
+                "leave it out."
+            )
+        penalty = float(penalty)  # a whole number may be too large for NumPy
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise InputError(f"folds must be a whole number of at least 2, found {folds!r}: correct it.")
     space, sample = bind(request, stated=True)  # a clone is one of the space
@@ -613,20 +651,31 @@ def clone_of(
             found = IdentifiedSpace((tuple(space.named(space.full_support)),), "all")
         else:
             found = IdentifiedSpace.of(answer)
-        support = found.checked(space, "these data", "clone").indices(space)
-        path: list[tuple[float, float]] = []
-        if penalty is None:
-            path = maker.path(support)
-            penalty = min(path, key=lambda pair: pair[1])[0]
-        losses = maker.compare(support, penalty if not path else None) if compare else []
-        policy = penalised(likelihood_of(space, sample), support, penalty)
+        nothing_given = found.source not in ("given", "all")
+        if found.union or not (nothing_given and undecided == "shrink"):
+            found = found.checked(space, "these data", "clone")
+        support = found.indices(space)
+        given = penalty
+        path = [] if given is not None else maker.path(support)
+        penalty = given or min(path, key=lambda pair: pair[1])[0]
+        way: Method = "ridge"
+        may_keep = support != space.full_support and not space.multimodal and nothing_given
+        if may_keep and undecided != "drop":
+            other_path = [] if given is not None else maker.path(support, "shrunk")
+            other = given or min(other_path, key=lambda pair: pair[1])[0]
+            if undecided == "shrink" or maker.is_better(support, (other, "shrunk"), (penalty, "ridge")):
+                path, penalty, way = other_path, other, "shrunk"
+        losses = maker.compare(support, given, way) if compare else []
+        policy = penalised(likelihood_of(space, sample), support, penalty, way)
     rng = np.random.default_rng(seed)
     warnings = [*found_notes(found), *sample.origin.all_notes]
     if sample.origin.lagged_actions:
         warnings.append("the agent's last actions are among the features: a state that it is given must hold them.")
+    used = space.full_support if way == "shrunk" else support
+    kept = tuple(space.named(used - support))
     return Clone(
-        policy, tuple(space.named(support)), penalty, tuple(losses), tuple(path), sample.num_rows, sample.num_episodes,
-        dict(sample.blocks), tuple(warnings), rng,
+        policy, tuple(space.named(used)), penalty, tuple(losses), tuple(path), sample.num_rows, sample.num_episodes,
+        dict(sample.blocks), tuple(warnings), kept, rng,
     )  # fmt: skip
 
 
@@ -668,24 +717,36 @@ class _CloneMaker:
         part = self.sample.take(rows)
         return [float(np.average(row_losses(policy, part), weights=part.weights)) for policy in policies]
 
-    def path(self, support: Support) -> list[tuple[float, float]]:
+    def is_better(self, support: Support, one: tuple[float, Method], other: tuple[float, Method]) -> bool:
+        """Does one way predict held-out rows better than another by more than a standard error, over episodes?"""
+        losses = np.zeros((2, self.sample.num_rows))
+        for fold in np.unique(self.folds).tolist():
+            outside = self.folds == fold
+            for row, policy in zip(losses, self.fit(~outside, [support] * 2, [other, one]), strict=True):
+                row[outside] = row_losses(policy, self.sample.take(outside))
+        difference = self._summaries(["other", "one"], losses, [support] * 2)[1]
+        return difference.more < -difference.error
+
+    def path(self, support: Support, way: Method = "ridge") -> list[tuple[float, float]]:
         """Every penalty and its mean loss on rows that were held out."""
         total = np.zeros(len(self.penalties))
-        tried: list[tuple[float, Method]] = [(penalty, "ridge") for penalty in self.penalties]
+        tried: list[tuple[float, Method]] = [(penalty, way) for penalty in self.penalties]
         for fold in counted(np.unique(self.folds).tolist(), "choosing the penalty"):
             inside = self.folds != fold
             policies = self.fit(inside, [support] * len(tried), tried)
             total += np.array(self.loss(policies, ~inside)) * (~inside).mean()
         return list(zip(self.penalties, total.tolist(), strict=True))
 
-    def compare(self, support: Support, given: float | None) -> list[HeldOutLoss]:
-        """The losses of the clone and of other ways on every fold, by fits that have not seen it.
+    def compare(self, support: Support, given: float | None, way: Method = "ridge") -> list[HeldOutLoss]:
+        """The losses of the clone, made in some way, and of others on every fold, by fits that have not seen it.
 
         A penalty is chosen in the same way among the other folds, of networks by one of them.
         """
         space, sample = self.space, self.sample
         everything, nothing = space.full_support, space.full_support - set(space.tested)
         ways: list[tuple[str, Support | None, Method]] = [("identified space, ridge", None, "ridge")]
+        if way == "shrunk":
+            ways.insert(0, ("identified space, others shrunk", None, "shrunk"))
         ways += [("identified space, no penalty", None, "none"), ("all features, ridge", everything, "ridge")]
         ways += [("all features, no penalty", everything, "none")]
         ways += [] if space.multimodal else [("all features, lasso", everything, "lasso")]
@@ -706,7 +767,9 @@ class _CloneMaker:
             pairs = [(penalty or 1.0, way) for penalty, (*_, way) in zip(penalties, ways, strict=True)]
             for row, policy in zip(losses, self.fit(~outside, supports, pairs), strict=True):
                 row[outside] = row_losses(policy, sample.take(outside))
-        return self._summaries([name for name, *_ in ways], losses, supports=[support, support])
+        return self._summaries(
+            [name for name, *_ in ways], losses, supports=[everything if way == "shrunk" else support, support, support]
+        )
 
     def _chosen(
         self, supports: Sequence[Support], ways: Sequence[Method], rows: np.ndarray, folds: Sequence[int]
@@ -735,7 +798,7 @@ class _CloneMaker:
             mean = float(np.average(difference, weights=weights))
             sums = np.bincount(units, weights * (difference - mean))
             error = float(np.sqrt((sums**2).sum() * len(sums) / max(len(sums) - 1, 1)) / weights.sum())
-            used = supports[i] if i < len(supports) else space.full_support
+            used = supports[i] if name.startswith("identified") else space.full_support
             used = space.full_support - set(space.tested) if name == "no features" else used
             loss = float(np.average(losses[i], weights=weights))
             found.append(HeldOutLoss(name, tuple(space.named(used)), loss, mean, error))

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar, final
 
-from policyspace.errors import escaped, printable
+from policyspace.errors import InputError, escaped, printable
 from policyspace.runtime import object_at
 
 if TYPE_CHECKING:
@@ -233,6 +233,21 @@ def listed_names(names: Sequence[str]) -> str:
     if len(names) > 12:
         return ", ".join(names[:10]) + f" and {len(names) - 10} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], pandas: bool) -> Any:
+    """Columns as a table of polars or, if asked, of pandas."""
+    if not pandas:
+        from polars import DataFrame
+
+        return DataFrame(columns)
+    try:
+        from pandas import DataFrame as PandasFrame
+    except ImportError as error:
+        raise InputError(
+            "to_frame(pandas=True) needs pandas, which is not installed: pip install pandas, or leave it out."
+        ) from error
+    return PandasFrame(columns)
 
 
 def latex(text: str) -> str:

@@ -7,9 +7,12 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast, final
 
+import numpy as np
+
 from policyspace.answer import Identification
 from policyspace.data.columns import DataTable as DataTable
 from policyspace.data.files import table_of
+from policyspace.data.order import without_order
 from policyspace.data.request import ColumnOptions, Request
 from policyspace.data.sample import Sample
 from policyspace.data.validation import explain_arguments, translate_keywords
@@ -30,7 +33,6 @@ from policyspace.runtime import single_threaded_blas
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import polars
 
 
@@ -47,7 +49,7 @@ class SourceOptions(ColumnOptions, total=False):
     covariance: Any
     """Of a Gaussian policy: a number, numbers, a matrix, or "estimate" (default)."""
     groups: NetworkGroups | None
-    """What is tested as one: "feature" (default), "parameter", or {name: [features]}."""
+    """What is tested as one: "feature" (default), "parameter", "action" (one of its components), or {name: [features]}."""
     assume: "Sequence[str]"
     """Groups that are known to be used, and are not tested."""
     fixed: Any
@@ -144,10 +146,11 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
         known = {*sample.names, *sample.blocks}
         together = {group: features for group, features in draws.groups.items() if known.issuperset(features)}
         spec = replace(spec, groups=together)
-    if sample.weights is not None and sample.origin.weight_type is None and (sample.weights == 1).all():
-        sample = replace(sample, weights=None)  # every row stands for itself
+    sample = with_rows_that_weigh(sample)
+    if not _constants_matter(spec, sample):
+        sample = with_features_that_vary(sample)
 
-    def noise_of(network: Network) -> "np.ndarray":
+    def noise_of(network: Network) -> np.ndarray:
         from policyspace.families.network_likelihood import residual_covariance  # only networks need it
 
         names, actions = network.feature_names, network.action_names
@@ -159,6 +162,44 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
     if not space.tested:
         raise InputError("every group is assumed: nothing is left to test, so assume fewer.")
     return (space if stated or spec.stated or recorded_policy(sample) else space.as_guess()), sample
+
+
+def with_rows_that_weigh(sample: Sample) -> Sample:
+    """The rows whose weight is not 0; without weights, if all rows weigh the same as themselves."""
+    if sample.weights is None:
+        return sample
+    weights = sample.weights
+    if sample.in_memory and not weights.all():
+        sample = sample.take(np.flatnonzero(weights))
+    counted = sample.origin.weight_type is None and bool((weights[weights > 0] == 1).all())
+    return replace(sample, weights=None) if counted else sample
+
+
+def _constants_matter(spec: PolicySpec, sample: Sample) -> bool:
+    """Is anything said of single columns, or of a policy without an intercept? Then constant features have a meaning."""
+    of_columns = isinstance(spec.groups, Mapping) or spec.fixed is not None or len(spec.assume) > 0
+    of_data = sample.origin.formula is not None or sample.origin.draws is not None or bool(recorded_policy(sample))
+    whole = isinstance(spec.policy, PolicySpace | PolicySpec) or spec.policy == "choice"
+    return of_columns or of_data or whole or spec.intercept is False
+
+
+def with_features_that_vary(sample: Sample) -> Sample:
+    """Without features of one value, which no test looks at: the intercept stands for them already."""
+    if not sample.in_memory:
+        return sample
+    features, levels = sample.features, {name for block in sample.blocks.values() for name in block}
+    still = (features == features[0]).all(axis=0) & ~np.isin(sample.names, list(levels))
+    if not still.any():
+        return sample
+    if still.all():
+        raise InputError(
+            "every feature has one value in all rows, so that nothing can be said of any: record rows in which they vary."
+        )
+    kept = tuple(name for name, one in zip(sample.names, still, strict=True) if not one)
+    gone = tuple(name for name in sample.names if name not in kept)
+    return replace(
+        sample, features=features[:, ~still], names=kept, origin=replace(sample.origin, constant_features=gone)
+    )
 
 
 def identify_in(
@@ -192,7 +233,7 @@ def identify_by_likelihood(
     def lean() -> LeanTest:
         return cast(LeanTest, support_test(first, sample, replace(options, test="lean")))
 
-    choice = choose(options, likelihood, sample, lean)
+    choice = choose(options, likelihood, sample, lean, checked)
     likelihood = likelihood.with_penalty() if choice.name == "firth" else likelihood
     decider = lean() if choice.name == "lean" else support_test(likelihood, sample, replace(options, test=choice.name))
     found = (
@@ -201,7 +242,38 @@ def identify_by_likelihood(
         else search_supports(decider, options.significance, options.of_paper)
     )
     verdicts = apply_withholding(decider, options.significance, found)
-    return conclude(sample, likelihood, decider, verdicts, checked(), options, choice)
+    answer = conclude(sample, likelihood, decider, verdicts, checked(), options, choice)
+    if options.test != "auto" or not check or not _order_matters(answer, likelihood.space, sample):
+        return answer
+    other = identify_in(first.space, without_order(sample), options)
+    then = other.sentence[:1].lower() + other.sentence[1:]
+    words = (
+        "rows depend on their neighbours; if their order means nothing, as in a table of people, say so (exchangeable=True, "
+        f"--rows-are exchangeable): then {then}"
+    )
+    return replace(answer, warnings=(*answer.warnings, words))
+
+
+MOST_WITHOUT_ORDER = 20_000
+"""Rows beyond which nobody waits for an answer that was not asked for."""
+
+
+def _order_matters(answer: Identification, space: PolicySpace, sample: Sample) -> bool:
+    """Whether rows of which nobody said that they have an order depend on their neighbours."""
+    origin = sample.origin
+    named = sample.episodes is not None or sample.subjects is not None or sample.weights is not None
+    a_log = origin.environment or origin.agent or origin.world or origin.lagged_actions or origin.lags_of_inputs
+    if (
+        named
+        or a_log
+        or not space.guess
+        or not sample.in_memory
+        or origin.exchangeable
+        or sample.num_rows > MOST_WITHOUT_ORDER
+    ):
+        return False
+    dependent = any(one.name == "independent rows" and one.status == "violated" for one in answer.assumptions)
+    return dependent or answer.clusters.kind == "blocks"
 
 
 @explain_arguments

@@ -5,19 +5,28 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
-from scipy.stats import qmc, t
+from scipy.stats import t
 
 from policyspace.display import Answer, TextTable, listed_names, plain_data, remembering_its_call
 from policyspace.errors import InputError, escaped, number_of
-from policyspace.families.jax_backend import jax
 from policyspace.identified import IdentifiedSpace
 from policyspace.report.figures import GREY, INK, SERIES, bare, format_of, new_figure, save
 from policyspace.report.pages import banner, ending, figure_html, header, paragraph, section, table
 from policyspace.report.use_pages import given_or_new, titled
 from policyspace.runtime import check_seed, say_progress
+from policyspace.study.deciding import (
+    Cube,
+    Goal,
+    Played,
+    largest_regrets,
+    play_in_environment,
+    play_in_world,
+    returns_by,
+    spread_points,
+)
 from policyspace.study.figures import configuration_in_words
-from policyspace.study.records import plain
-from policyspace.worlds.base import Configurable, Configuration, Trajectories
+from policyspace.study.records import plain, same_configuration
+from policyspace.worlds.base import Configurable, Configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,12 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from policyspace.safe_io import JSON
-
-Goal = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
-"""What a supervisor wants of an episode: from its features [T, q], actions [T] or [T, k], and rewards [T] a number."""
-
-Played = Callable[[Configuration, tuple[str, ...], int], np.ndarray]
-"""Returns of an agent that has learned, by configuration, what it uses, and the number of the learning."""
 
 # -- What is tried.
 
@@ -64,108 +67,6 @@ class SearchOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} must be a whole number of at least {least}, found {value!r}: correct it.")
-
-
-def spread_points(count: int, num_numbers: int, seed: int) -> np.ndarray:
-    """Points of the unit cube [count, d], by Sobol's sequence with a random shift."""
-    rounded = 1 << max(count - 1, 0).bit_length()
-    return np.asarray(qmc.Sobol(num_numbers, seed=seed).random(rounded)[:count])
-
-
-@final
-@dataclass(frozen=True)
-class Cube:
-    """The configurations of a world as points of a unit cube."""
-
-    world: Configurable
-
-    @property
-    def num_numbers(self) -> int:
-        """How many numbers can be set."""
-        return sum(int(np.prod(parameter.shape)) for parameter in self.world.parameters)
-
-    def configuration(self, point: np.ndarray) -> Configuration:
-        """ω at a point."""
-        found, start = {}, 0
-        for parameter in self.world.parameters:
-            size = int(np.prod(parameter.shape))
-            part = point[start : start + size].reshape(parameter.shape)
-            found[parameter.name] = parameter.low + part * (parameter.high - parameter.low)
-            start += size
-        return self.world.check_configuration(found)
-
-
-# -- Agents that learn inside a support, and what they return.
-
-
-def play_in_world(world: Any, episodes: int, seed: int, goal: Goal | None, learning_steps: int | None) -> Played:
-    """Agents of a world of ours; all act in the same episodes, as far as their policies let them."""
-    from policyspace.worlds.agents import learn
-
-    space = world.policy_space()
-
-    def played(configuration: Configuration, support: tuple[str, ...], number: int) -> np.ndarray:
-        key = jax.random.fold_in(jax.random.key(seed), number)
-        agent = learn(world, space, support, configuration, key, num_steps=learning_steps)
-        seen = agent.act(world, configuration, jax.random.key(seed + 1), episodes)
-        return returns_by(seen, goal, world.discount)
-
-    return played
-
-
-def play_in_environment(
-    world: Any, episodes: int, seed: int, goal: Goal | None, learn: Callable[[Any], Any], discount: float
-) -> Played:
-    """Agents that the user trains in a Gymnasium environment, which hides the other numbers of an observation."""
-    from gymnasium import ObservationWrapper
-    from gymnasium.spaces import Box
-
-    from policyspace.environments.checks import Blamed, close, place
-    from policyspace.environments.gymnasium_world import as_actor, play
-
-    class Hiding(ObservationWrapper):  # type: ignore[misc]
-        """An environment in which only some numbers of an observation are shown; the others are 0."""
-
-        def __init__(self, env: Any, shown: np.ndarray) -> None:
-            super().__init__(env)
-            self.shown = shown
-
-        def observation(self, observation: Any) -> Any:
-            """What is shown."""
-            return np.where(self.shown, observation, 0).astype(np.asarray(observation).dtype)
-
-    def played(configuration: Configuration, support: tuple[str, ...], number: int) -> np.ndarray:
-        env = world.environment(configuration)
-        try:
-            space = env.observation_space
-            if not isinstance(space, Box) or len(space.shape) != 1 or space.shape[0] != len(world.feature_names):
-                raise InputError(
-                    f"features are hidden in observations that are one row of numbers, found {space}: wrap the environment."
-                )
-            hiding = Hiding(env, np.array([name in support for name in world.feature_names]))
-            with Blamed(f"learn(env) failed {place(configuration)}", "correct that function"):
-                agent = learn(hiding)
-            seen = play(hiding, as_actor(agent, seed + number, configuration), episodes, seed + number, configuration)
-            return returns_by(seen, goal, discount)
-        finally:
-            close(env)
-
-    return played
-
-
-def returns_by(seen: Trajectories, goal: Goal | None, discount: float) -> np.ndarray:
-    """The discounted return of each episode, or what the supervisor's goal makes of it [m]."""
-    if goal is None:
-        return np.asarray(seen.returns(discount))
-    parts = (np.asarray(part) for part in (seen.features, seen.actions, seen.rewards))
-    features, actions, rewards = parts
-    found = []
-    for i, size in enumerate(seen.lengths):
-        value = goal(features[i, :size], actions[i, :size], rewards[i, :size])
-        if not isinstance(value, int | float | np.number) or not np.isfinite(value):
-            raise InputError(f"the goal must return a finite number for an episode, found {value!r:.60}: correct it.")
-        found.append(float(value))
-    return np.array(found)
 
 
 # -- The answer.
@@ -233,7 +134,14 @@ class Recommendation(Answer):
     undecided: Mapping[str, float] = field(default_factory=dict)
     """By feature that may be used or not: the return that is lost at most by choosing as if it were the other way."""
     warnings: tuple[str, ...] = ()
+    observed: bool = False
+    """Are these returns of the agent itself, in the rounds of a study?"""
     made_by: str = ""
+
+    @property
+    def _values(self) -> np.ndarray:
+        """Mean returns [sets, configurations]."""
+        return np.array([[tried.value for tried in one.tried] for one in self.choices])
 
     @property
     def regrets(self) -> np.ndarray:
@@ -243,7 +151,7 @@ class Recommendation(Answer):
     @property
     def minimax(self) -> int:
         """The number of the configuration whose largest regret is smallest."""
-        return int(np.argmin(self.regrets.max(axis=0)))
+        return int(np.argmin(largest_regrets(self._values)))
 
     @property
     def expected(self) -> int:
@@ -263,7 +171,7 @@ class Recommendation(Answer):
     @property
     def decided(self) -> bool:
         """Can no undecided feature change the return by more than the tolerance? False where none was given."""
-        return self.tolerance is not None and float(self.regrets.max(axis=0)[self.minimax]) <= self.tolerance
+        return self.tolerance is not None and float(largest_regrets(self._values)[self.minimax]) <= self.tolerance
 
     @property
     def sentence(self) -> str:
@@ -271,12 +179,13 @@ class Recommendation(Answer):
         where = configuration_in_words(self.world, self.configuration)
         one = self.chosen
         if len(self.choices) == 1:
-            using = listed_names(self.choices[0].support)
+            using = listed_names(self.choices[0].support or ("nothing",))
+            whom = "this agent" if self.observed else f"an agent that uses {using}"
             return (
-                f"Best for an agent that uses {using}: {where}; return {one.value:.3g} ({one.low:.3g} to {one.high:.3g}), "
+                f"Best for {whom}: {where}; return {one.value:.3g} ({one.low:.3g} to {one.high:.3g}), "
                 f"best of {len(self.choices[0].tried)} tried with probability {one.best_chance:.2f}."
             )
-        worst = float(self.regrets.max(axis=0)[self.minimax])
+        worst = float(largest_regrets(self._values)[self.minimax])
         sets = number_of(len(self.choices), "set")
         return f"Choose {where}: whichever of {sets} of features the agent uses, at most {worst:.3g} of the return is lost."
 
@@ -285,7 +194,8 @@ class Recommendation(Answer):
         rows = []
         for one in [*self.choices, *([self.everything] if self.everything else [])]:
             best, own = one.tried[one.best], one.tried[self.minimax]
-            name = "all features" if one is self.everything else listed_names(one.support)
+            name = "all features" if one is self.everything else listed_names(one.support or ("nothing",))
+            name = "what it uses" if self.observed else name
             rows.append(
                 (
                     name,
@@ -303,7 +213,10 @@ class Recommendation(Answer):
         """What must be read with the table."""
         options, tried = self.options, len(self.choices[0].tried)
         lines = [
-            f"{number_of(tried, 'configuration')}, {number_of(options.learnings, 'learning')} in each, "
+            f"What the agent itself returned in {number_of(tried, 'configuration')} of a study, in at least "
+            f"{number_of(options.episodes, 'episode')} each."
+            if self.observed
+            else f"{number_of(tried, 'configuration')}, {number_of(options.learnings, 'learning')} in each, "
             f"{number_of(options.episodes, 'episode')} of each agent; the same chances in all configurations.",
             "Chance: that no other configuration that was tried is better, for an agent with these features.",
         ]
@@ -334,12 +247,13 @@ class Recommendation(Answer):
             "configuration": plain_data(plain(self.configuration)),
             "minimax": self.minimax,
             "expected": self.expected,
-            "largest_regret": float(self.regrets.max(axis=0)[self.minimax]),
+            "largest_regret": float(largest_regrets(self._values)[self.minimax]),
             "choices": [of(one) for one in self.choices],
             "everything": None if self.everything is None else of(self.everything),
             "undecided": plain_data(dict(self.undecided)),
             "tolerance": self.tolerance,
             "decided": self.decided,
+            "observed": self.observed,
             "options": plain_data(asdict(self.options)),
             "warnings": list(self.warnings),
         }
@@ -356,9 +270,10 @@ class Recommendation(Answer):
 
 @remembering_its_call
 def recommend(
-    world: Configurable | str,
+    world: Configurable | str | None,
     answer: Any,
     *,
+    observed: bool = False,
     learn: Callable[[Any], Any] | None = None,
     goal: Goal | None = None,
     configurations: int = 8,
@@ -380,9 +295,11 @@ def recommend(
     Parameters
     ----------
     world : ConfMDP, GymnasiumWorld or str
-        Where agents learn; one of our worlds by its name.
+        Where agents learn; one of our worlds by its name. None where a study's rounds are `observed`.
     answer : Identification, AskedAnswer, Study, path of their JSON, or list of names
         What the agent uses. Of a study or the combinatorial rule all minimal sets that were not rejected are taken.
+    observed : bool
+        The answer is a study of a real agent: compare what it returned in the rounds, and let no agents learn.
     learn : callable, optional
         Of a Gymnasium environment: `learn(env)` returns an agent that it has trained there.
     goal : callable, optional
@@ -427,6 +344,10 @@ def recommend(
     options = SearchOptions(configurations, refinements, around, learnings, episodes, seed)
     if tolerance is not None and not tolerance >= 0:
         raise InputError(f"the tolerance must be at least 0, found {tolerance!r}: correct it.")
+    if observed:
+        if world is not None or learn is not None:
+            raise InputError("returns that were observed are those of the study's world: name no world, nobody learns.")
+        return of_study(answer, goal, discount, tolerance, seed)
     place = world if isinstance(world, ConfMDP) else world_of(world)
     if isinstance(place, ConfMDP):
         if learn is not None:
@@ -444,6 +365,7 @@ def recommend(
     full = tuple(space.named(space.full_support))
     more = [full] if everything and full not in supports else []
     found = search(Cube(place), played, supports, more, options)
+    check_differ([one.value for every in found for one in every.tried], "these agents")
     choices = tuple(found[: len(supports)])
     # What is lost at most where the configuration is the best one of the other case.
     undecided = {
@@ -507,6 +429,53 @@ def search(
     return [of_returns(support, places, values, options.seed) for support, values in zip(every, returns, strict=True)]
 
 
+def check_differ(values: Sequence[float], whose: str) -> None:
+    """Returns that are the same everywhere decide nothing."""
+    if np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
+        raise InputError(
+            f"the return of {whose} is {values[0]:.4g} in every configuration, so none is better: check the reward, or give "
+            "another goal (--reward)."
+        )
+
+
+def of_study(answer: Any, goal: Goal | None, discount: float, tolerance: float | None, seed: int) -> Recommendation:
+    """The configuration in which a real agent did best, of those in which a study has seen it."""
+    from policyspace.study.study import Study
+
+    if not isinstance(answer, Study):
+        raise InputError(
+            f"returns that were observed are kept by a study, found {type(answer).__name__}: give one (--from STUDY.sqlite)."
+        )
+    places, values = list[Mapping[str, Any]](), list[list[np.ndarray]]()
+    for told in answer.rounds():
+        seen = answer.episodes(told.number)
+        if seen is None:
+            raise InputError(
+                f"round {told.number + 1} of the study was reported without rewards: tell logs with a column 'reward', as "
+                "`policyspace watch` writes them, or let agents learn (without --observed)."
+            )
+        place = next((i for i, one in enumerate(places) if same_configuration(one, told.configuration)), len(places))
+        if place == len(places):
+            places.append(told.configuration)
+            values.append([])
+        values[place].append(returns_by(seen, goal, discount))
+    rows = [np.concatenate(one)[None] for one in values]
+    if len(rows) < 2:
+        raise InputError(
+            f"the agent was observed in {number_of(len(rows), 'configuration')}, so that none can be better than another: "
+            "observe it in one more (`policyspace study ask`)."
+        )
+    if (few := min(one.shape[1] for one in rows)) < 2:
+        raise InputError("a return needs at least two episodes a configuration, found one: observe it for longer.")
+    check_differ(np.concatenate([one[0] for one in rows]).tolist(), "this agent")
+    found = of_returns(IdentifiedSpace.of(answer).union, places, rows, seed)
+    return Recommendation(
+        answer.world.name, (found,), None, SearchOptions(max(len(rows), 2), 0, 1, 1, few, seed), tolerance,
+        warnings=("if the agent learned anew in every round, the luck of learning is not in the intervals.",),
+        observed=True,
+    )  # fmt: skip
+
+
 DRAWS = 1000
 """Of learnings and episodes, for the chance that a configuration is the best."""
 
@@ -522,7 +491,7 @@ def of_returns(
     if learnings > 1:
         margin = t.ppf(0.975, learnings - 1) * means.std(axis=1, ddof=1) / np.sqrt(learnings)
     else:
-        margin = 1.96 * errors[:, 0]
+        margin = np.array([t.ppf(0.975, one.shape[1] - 1) for one in values]) * errors[:, 0]
     drawn = rng.integers(learnings, size=(DRAWS, learnings))
     noise = rng.normal(size=(DRAWS, *means.shape)) * errors
     again = np.stack([(means + one)[:, who].mean(axis=1) for one, who in zip(noise, drawn, strict=True)])
@@ -565,7 +534,7 @@ def fill_returns(axes: "Axes", found: Recommendation) -> None:
         order = np.argsort(at)[:MOST_SHOWN]
     for number, one in enumerate(everyone):
         colour = GREY if one is found.everything else SERIES[number % len(SERIES)]
-        label = "all features" if one is found.everything else listed_names(one.support)
+        label = "all features" if one is found.everything else listed_names(one.support or ("nothing",))
         middle, low, high = (np.array([getattr(a, end) for a in one.tried])[order] for end in ("value", "low", "high"))
         axes.plot(at[order], middle, "o-", color=colour, markersize=4, linewidth=1.6, label=label, zorder=3)
         axes.fill_between(at[order], low, high, color=colour, alpha=0.15, linewidth=0)

@@ -7,13 +7,14 @@ alone: what it does not control may well have a gradient. The weights w of its r
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, final
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.stats import chi2
 
 from policyspace.cloning import found_notes, penalised
 from policyspace.data.columns import DataTable
@@ -55,8 +56,17 @@ MOST_REWARDS = 12
 CURVED = 1.645
 """So many standard errors below zero the curvature of a return must be for an optimum of it."""
 
-INFORMED = 1e-6
+ON_A_LINE, AT_RANDOM, STEPS = 241, 400, 2000
+"""Weights that are tried: of two features, or of more at random and then step by step."""
+
+INFORMED = 1e-3
 """The share of the largest information below which a direction of θ has none."""
+
+SMALL = 1e-4
+"""A step in θ for a difference, in units in which a row has the information 1."""
+
+EPISODES_A_DIRECTION, MOST_DIRECTIONS = 5, 60
+"""Of the directions whose gradient is tested: the covariance of as many must be known."""
 
 # -- The gradient of every reward feature's return, from logged episodes.
 
@@ -94,37 +104,56 @@ def step_scores(policy: PolicyOfSpace, free: np.ndarray, sample: Sample) -> np.n
     return np.asarray(policy.space.score(policy.theta, sample.features, sample.actions))[:, free]
 
 
-def return_gradients(
-    scores: np.ndarray, rewards: np.ndarray, starts: np.ndarray, discount: float, shares: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """∇J_k by G(PO)MDP [d, K], and the curvature of J_k [K], from rows of scores [n, d] and rewards [n, K].
+@final
+@dataclass(frozen=True)
+class EpisodeGradients:
+    """What each episode adds to ∇J_k by G(PO)MDP [m, d, K], and to the curvature of J_k [m, K]."""
 
-    ∇J_k = mean_i Σ_t S_it ⊙ (γ^t r_kit − b_kt), S_it = Σ_{j≤t} ∇log π, with a baseline for each time step and coordinate.
-    The curvature is Σ_t Cov(γ^t r_kt, |S_t|²): how J_k changes when the policy is moved at random, up to a factor, if scores
-    are standardised. `shares` are how often each episode counts [m].
+    gradients: np.ndarray
+    curvatures: np.ndarray
+
+    @property
+    def jacobian(self) -> np.ndarray:
+        """∇J_k [d, K], the mean over episodes."""
+        return np.asarray(self.gradients.mean(axis=0))
+
+    @property
+    def curvature(self) -> np.ndarray:
+        """Of each J_k [K]."""
+        return np.asarray(self.curvatures.mean(axis=0))
+
+
+def return_gradients(scores: np.ndarray, rewards: np.ndarray, starts: np.ndarray, discount: float) -> EpisodeGradients:
+    """Σ_t S_it ⊙ (γ^t r_kit − b_kt) of every episode i, from rows of scores [n, d] and rewards [n, K].
+
+    S_it = Σ_{j≤t} ∇log π, with a baseline for each time step and coordinate, b_kt = Σ_i S²_it γ^t r_kit / Σ_i S²_it. The
+    curvature is Σ_t Cov(γ^t r_kt, |S_t|²): how J_k changes when the policy is moved at random, up to a factor, if scores
+    are standardised.
     """
     count, d, k = len(starts), scores.shape[1], rewards.shape[1]
     lengths = np.diff(np.append(starts, len(scores)))
-    weight = np.ones(count) if shares is None else shares
     order = np.argsort(-lengths, kind="stable")
-    starts, weight = starts[order], weight[order]
-    total, gradient, curvature = np.zeros((count, d)), np.zeros((d, k)), np.zeros(k)
-    # EpisodeLog that have ended keep S and earn nothing: they still belong to the baselines.
-    sums, power, reach = np.zeros(d), np.zeros(d), np.zeros(count)
-    for t in range(int(lengths.max())):
-        alive = slice(int((lengths > t).sum()))
-        before, own = total[alive], weight[alive, None]
-        after = before + scores[starts[alive] + t]
-        squares = own * after**2
-        sums += (own * (after - before)).sum(axis=0)
-        power += (squares - own * before**2).sum(axis=0)
-        total[alive], reach[alive] = after, (after**2).sum(axis=1)
-        earned = discount**t * rewards[starts[alive] + t]
-        baseline = (squares.T @ earned) / np.where(power > 1e-12, power, 1.0)[:, None]
-        gradient += (own * after).T @ earned - baseline * sums[:, None]
-        centred = reach[alive] - weight @ reach / weight.sum()
-        curvature += (weight[alive] * centred) @ earned
-    return gradient / weight.sum(), curvature / weight.sum()
+    starts, longest = starts[order], int(lengths.max())
+    total, power, reach = np.zeros((count, d)), np.zeros(d), np.zeros(count)
+    gradients, curvatures = np.zeros((count, d, k)), np.zeros((count, k))
+    baselines, alive = np.zeros((longest + 1, d, k)), np.zeros(longest + 1, dtype=int)
+    for t in range(longest):
+        alive[t] = (lengths > t).sum()
+        now = slice(int(alive[t]))
+        before = total[now]
+        after = before + scores[starts[now] + t]
+        power += (after**2 - before**2).sum(axis=0)
+        total[now], reach[now] = after, (after**2).sum(axis=1)
+        earned = discount**t * rewards[starts[now] + t]
+        baselines[t] = ((after**2).T @ earned) / np.where(power > 1e-12, power, 1.0)[:, None]
+        gradients[now] += after[:, :, None] * (earned[:, None, :] - baselines[t])
+        curvatures[now] += (reach[now] - reach.mean())[:, None] * earned
+    # Episodes that have ended keep S and earn nothing: they still belong to the baselines.
+    for t in range(1, longest):
+        over = slice(int(alive[t]), int(alive[t - 1]))
+        gradients[over] -= total[over, :, None] * baselines[t:].sum(axis=0)
+    back = np.argsort(order)
+    return EpisodeGradients(gradients[back], curvatures[back])
 
 
 @final
@@ -154,18 +183,24 @@ class FittedEpisodes:
         sums = np.add.reduceat(scores, self.episodes.starts, axis=0)
         return np.asarray(np.linalg.lstsq(scores.T @ scores, sums.T, rcond=INFORMED)[0])
 
-    def jacobian(self, shares: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """∂J_k/∂θ in the `directions` [r, K], and the curvature of each J_k [K].
+    def gradients(self, theta: np.ndarray | None = None) -> EpisodeGradients:
+        """Of every episode in the `directions`, with the scores of the policy or of another θ."""
+        policy = self.policy if theta is None else PolicyOfSpace(self.policy.space, theta)
+        scores = step_scores(policy, self.free, self.episodes.sample) @ self.directions
+        return return_gradients(scores, self.episodes.rewards, self.episodes.starts, self.discount)
 
-        With `shares`, as if each episode had been seen so often: the policy takes one Newton step to what is then likely.
-        """
-        log, policy = self.episodes, self.policy
-        if shares is not None:
-            theta = policy.theta.copy()
-            theta[self.fitted] += self.step @ (shares - 1)
-            policy = PolicyOfSpace(policy.space, theta)
-        scores = step_scores(policy, self.free, log.sample) @ self.directions
-        return return_gradients(scores, log.rewards, log.starts, self.discount, shares)
+    def influence(self, found: EpisodeGradients) -> np.ndarray:
+        """By how much each episode moves ∂J_k/∂θ, times the number of episodes [m, r, K]: its own part, and through θ̂."""
+        jacobian = found.jacobian
+        information = (step_scores(self.policy, self.fitted, self.episodes.sample) ** 2).mean(axis=0)
+        slopes = np.zeros((len(information), *jacobian.shape))
+        for row, place in enumerate(np.flatnonzero(self.fitted)):
+            if information[row] > 0:
+                theta, width = self.policy.theta.copy(), SMALL / np.sqrt(information[row])
+                theta[place] += width
+                slopes[row] = (self.gradients(theta).jacobian - jacobian) / width
+        count = len(self.episodes.starts)
+        return np.asarray(found.gradients - jacobian + count * np.einsum("jm,jrk->mrk", self.step, slopes))
 
 
 # -- The weights.
@@ -193,7 +228,7 @@ class RewardWeight:
     weight: float
     low: float
     high: float
-    """The interval holds 95 % of the weights of the bootstrap over episodes."""
+    """The weights between are not contradicted at 5 %, for all features together: long where the log hardly tells them."""
     gradient: float
     """How far the agent is from an optimum of this feature alone: the norm of its gradient, in units of its noise."""
 
@@ -225,7 +260,7 @@ class RecoveredReward(Answer):
     unresolved: tuple[Mapping[str, float], ...] = ()
     """Combinations of the reward features without a gradient, beside the reward itself: their weight is not told."""
     remaining: float = 0.0
-    """The share of the gradient that no weights take away, in the units of `gradient`."""
+    """What no weights take away of the gradient, in units of its noise: about 1 is none."""
     explained: bool = True
     """Is what remains of the gradient no more than noise?"""
     signed: bool = False
@@ -353,7 +388,7 @@ def reward(
     coordinates : {"identified", "all"}
         In which coordinates the gradient must vanish; all of them is wrong for an agent that does not control all.
     bootstrap : int
-        How often episodes are drawn anew for the intervals; the policy is fitted again each time.
+        How often episodes are drawn anew, to say which directions of the weights have a gradient at all.
     seed : int
         Of what is drawn.
     **source
@@ -497,6 +532,10 @@ def _configurations(sample: Sample, rewards: Mapping[str, np.ndarray], by: str |
     if by not in known:
         raise InputError(f"no column '{by}' says which configuration a row is from: {nearest(by, known)}")
     values = np.unique(known[by])
+    if len(values) < 2:
+        raise InputError(
+            f"'{by}' has one value, so that all episodes are of one configuration: leave it out (by=, --by)."
+        )
     if len(values) > max(1, (sample.num_episodes or 1) // FEWEST_EPISODES):
         raise InputError(
             f"each configuration needs {FEWEST_EPISODES} episodes, found {len(values)} values of '{by}' in "
@@ -546,52 +585,48 @@ def _weighed(
 ) -> RecoveredReward:
     """Weights, their bootstrap, and the directions that have no gradient."""
     rng = np.random.default_rng(seed)
-    both = [fit.jacobian() for fit in fits]
     shares = np.array([len(fit.episodes.starts) for fit in fits], dtype=np.float64)
     roots = np.sqrt(shares / shares.sum())
-    jacobian = np.vstack([root * one for root, (one, _) in zip(roots, both, strict=True)])
-    curvature = sum(root**2 * one for root, (_, one) in zip(roots, both, strict=True))
-    drawn, curved = [], []
-    for _ in counted(range(bootstrap), "drawing episodes anew"):
-        counts = [rng.multinomial(int(n), np.full(int(n), 1 / n)).astype(np.float64) for n in shares]
-        parts = [fit.jacobian(count) for fit, count in zip(fits, counts, strict=True)]
-        drawn.append(np.vstack([r * one for r, (one, _) in zip(roots, parts, strict=True)]))
-        curved.append(sum(root**2 * one for root, (_, one) in zip(roots, parts, strict=True)))
-    noise = np.array(drawn) - jacobian  # [B, D, K]
+    jacobians, bends, noises, bent_noises, tested = [], [], [], [], []
+    for root, fit in zip(roots, counted(fits, "differentiating"), strict=True):
+        found_ones = fit.gradients()
+        influence, count = fit.influence(found_ones), len(fit.episodes.starts)
+        jacobians.append(root * found_ones.jacobian)
+        bends.append(root**2 * found_ones.curvature)
+        # Episodes drawn anew: how often each is drawn, less one.
+        drawn = rng.multinomial(count, np.full(count, 1 / count), size=bootstrap) - 1.0
+        noises.append(root * np.tensordot(drawn, influence, axes=(1, 0)) / count)
+        bent_noises.append(root**2 * drawn @ (found_ones.curvatures - found_ones.curvature) / count)
+        tested.append(GradientLaw.of(found_ones.jacobian, influence))
+    jacobian, curvature, noise = np.vstack(jacobians), np.sum(bends, axis=0), np.concatenate(noises, axis=1)
     # One unit for all features: the noise of their gradients.
     unit = np.sqrt((noise**2).sum(axis=1).mean(axis=0))
     unit = np.where(unit > 0, unit, 1.0)
-    scaled, bent = jacobian / unit, np.asarray(curvature) / unit
+    scaled, bent = jacobian / unit, curvature / unit
     # What has neither a gradient nor a curvature the agent cannot change: any weight of it would do.
-    spread_of_curvature = np.std(np.array(curved) / unit, axis=0)
+    spread_of_curvature = np.std(np.sum(bent_noises, axis=0) / unit, axis=0)
     idle = [
         not has_gradient(scaled, noise / unit, axis) and bent[k] > -CURVED * spread_of_curvature[k]
         for k, axis in enumerate(np.eye(len(names)))
     ]
     active = np.flatnonzero(~np.array(idle)) if not all(idle) else np.arange(len(names))
-
-    def weights(one: np.ndarray, bend: np.ndarray) -> np.ndarray:
-        part, bend = (one / unit)[:, active], (bend / unit)[active]
-        w = np.zeros(len(names))
-        w[active] = (signed_weights(part, bend) if signed else simplex_weights(part)) / unit[active]
-        return np.asarray(w / np.abs(w).sum())
-
-    best = weights(jacobian, np.asarray(curvature))
-    replicates = np.array([weights(one, np.asarray(bend)) for one, bend in zip(drawn, curved, strict=True)])
-    low, high = np.quantile(replicates, [0.025, 0.975], axis=0)
-    low[idle], high[idle] = -1.0 if signed else 0.0, 1.0
-    own = best * unit
-    own = own / np.linalg.norm(own)
+    first = signed_weights(scaled[:, active], bent[active]) if signed else simplex_weights(scaled[:, active])
+    sparse = np.zeros(len(names))
+    sparse[active] = first
+    region = GradientLaw.stacked(tested).scaled(unit).region(sparse, unit, signed, bent, rng)
+    best = region.mean
+    best = best / (unit * np.abs(best / unit).sum())
+    inside = region.members / unit
+    inside /= np.abs(inside).sum(axis=1, keepdims=True)
+    low, high = inside.min(axis=0), inside.max(axis=0)
     # Of the directions without a gradient one is the reward itself; the others are what the log does not tell.
-    part, part_noise = scaled[:, active], (noise / unit)[:, :, active]
-    num_flat = sum(not has_gradient(part, part_noise, v) for v in np.linalg.svd(part)[2])
+    slopes, slope_noise = scaled[:, active], (noise / unit)[:, :, active]
+    num_flat = sum(not has_gradient(slopes, slope_noise, v) for v in np.linalg.svd(slopes)[2])
     unresolved = [{names[k]: 1.0} for k in range(len(names)) if k not in active]
-    for v in untold_directions(part, part_noise, own[active], num_flat - 1):
+    for v in untold_directions(slopes, slope_noise, first / np.linalg.norm(first), num_flat - 1):
         raw = v / unit[active]
         raw = raw / raw[np.abs(raw).argmax()]
         unresolved.append({names[k]: float(x) for k, x in zip(active.tolist(), raw, strict=True) if x})
-    explained = not has_gradient(scaled, noise / unit, own)
-    spread = float(np.sqrt(((noise / unit @ own) ** 2).sum(axis=1).mean()))
     sizes = np.linalg.norm(scaled, axis=0)
     return RecoveredReward(
         tuple(
@@ -602,8 +637,8 @@ def _weighed(
         ),
         support,
         tuple(unresolved),
-        float(np.linalg.norm(scaled @ own)) / max(spread, 1e-300),
-        explained,
+        region.remaining,
+        region.explained,
         signed,
         fits[0].discount,
         int(shares.sum()),
@@ -612,6 +647,149 @@ def _weighed(
         coordinates,
         tuple(found_notes(found) if found else ()),
     )
+
+
+# -- Which weights the gradients do not contradict.
+
+
+@lru_cache(maxsize=64)
+def critical_values(num_moments: int, num_weights: int) -> tuple[np.ndarray, np.ndarray]:
+    """(r, c): what Q(w) − min Q stays below with a chance of 95 % at the true w, by how surely the weights are told, r.
+
+    From χ² with `num_moments` where r = 0 down to χ² with `num_weights` where r is large (Moreira 2003, Kleibergen 2005).
+    """
+    rng = np.random.default_rng(0)
+    one, rest = rng.chisquare(num_weights, 20_000), rng.chisquare(max(num_moments - num_weights, 1e-9), 20_000)
+    told = np.concatenate([[0.0], np.geomspace(0.1, 1e5, 60)])
+    both = (one + rest)[:, None]
+    law = 0.5 * (both - told + np.sqrt((both + told) ** 2 - 4 * rest[:, None] * told))
+    return told, np.quantile(law, 1 - LEVEL, axis=0)
+
+
+@final
+@dataclass(frozen=True)
+class Region:
+    """The weights that are not contradicted, and whether there are any that explain the gradients."""
+
+    members: np.ndarray  # [n, K]
+    mean: np.ndarray  # [K]
+    remaining: float
+    explained: bool
+
+
+@final
+@dataclass(frozen=True)
+class GradientLaw:
+    """Estimated gradients [D, K] and their covariance [D, K, D, K], in directions in which it is well known.
+
+    For the true weights w, J·w is noise about zero: Q(w) = (Jw)ᵀ Cov(Jw)⁻¹ (Jw). The weights whose Q is least are the
+    continuously updated GMM estimate, and those whose Q is little more are not contradicted. How much more is allowed
+    hangs on how surely the gradients tell the weights, so that intervals are long where they hardly do.
+    """
+
+    jacobian: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def of(cls, jacobian: np.ndarray, influence: np.ndarray) -> "GradientLaw":
+        """From what each episode adds [m, D, K]; the last directions are those of most information."""
+        count, size, width = influence.shape
+        kept = max(1, min(size, count // EPISODES_A_DIRECTION, MOST_DIRECTIONS))
+        rows = influence[:, -kept:].reshape(count, -1)
+        # A covariance of so few episodes is too small by this factor, when it is inverted (Hotelling).
+        scale = count * max(count - kept, 1)
+        return cls(jacobian[-kept:], (rows.T @ rows / scale).reshape(kept, width, kept, width))
+
+    @classmethod
+    def stacked(cls, laws: Sequence["GradientLaw"]) -> "GradientLaw":
+        """Of several configurations, whose episodes are independent."""
+        sizes = np.cumsum([0, *(len(law.jacobian) for law in laws)])
+        width = laws[0].jacobian.shape[1]
+        covariance = np.zeros((sizes[-1], width, sizes[-1], width))
+        for start, law in zip(sizes, laws, strict=False):
+            own = slice(start, start + len(law.jacobian))
+            covariance[own, :, own] = law.covariance
+        return cls(np.vstack([law.jacobian for law in laws]), covariance)
+
+    def scaled(self, unit: np.ndarray) -> "GradientLaw":
+        """With the gradient of each feature in a unit of its own [K]."""
+        return GradientLaw(self.jacobian / unit, self.covariance / unit[:, None, None] / unit)
+
+    def statistics(self, w: np.ndarray) -> tuple[float, float]:
+        """Q(w), and how surely the other directions of w have a gradient: the r of `critical_values`."""
+        toward = np.linalg.svd(w[None])[2][1:].T  # [K, K − 1]
+        gradient, slopes = self.jacobian @ w, self.jacobian @ toward
+        own = np.einsum("k,dkel,l->de", w, self.covariance, w)
+        own += 1e-12 * np.trace(own) / len(own) * np.eye(len(own)) + 1e-300 * np.eye(len(own))
+        cross = np.einsum("kp,dkel,l->pde", toward, self.covariance, w)  # Cov(J·toward_p, J·w)
+        told = np.linalg.solve(own, gradient)
+        # What is left of the slopes is independent of J·w.
+        slopes = slopes - np.einsum("pde,e->dp", cross, told)
+        spread = np.einsum("kp,dkel,lp->de", toward, self.covariance, toward)
+        spread = spread - np.einsum(
+            "pde,pfe->df", np.linalg.solve(own, cross.transpose(0, 2, 1)).transpose(0, 2, 1), cross
+        )
+        values, vectors = np.linalg.eigh(spread / max(toward.shape[1], 1))
+        kept = values > 1e-9 * max(values[-1], 1e-300)
+        white = (vectors[:, kept] / np.sqrt(values[kept])).T @ slopes
+        return float(gradient @ told), float(np.linalg.eigvalsh(white.T @ white)[0])
+
+    def region(
+        self, best: np.ndarray, unit: np.ndarray, signed: bool, bent: np.ndarray, rng: np.random.Generator
+    ) -> Region:
+        """The weights that are not contradicted, among which is `best` in any case, and the mean of them by exp(−Q/2).
+
+        All are those of gradients in `unit`s of each feature; the mean is over weights in the features' own units.
+        """
+        size, moments = len(best), len(self.jacobian)
+        free = size - 1
+
+        def spread_out(points: np.ndarray) -> np.ndarray:
+            points = np.where((points @ bent > 0)[:, None], -points, points) if signed else np.abs(points)
+            return np.asarray(points / np.abs(points).sum(axis=1, keepdims=True))
+
+        best = spread_out(best[None])
+        if not free:
+            return Region(best, best[0], 0.0, True)
+        if size == 2:
+            angles = np.linspace(0, np.pi if signed else np.pi / 2, ON_A_LINE)
+            line = np.column_stack([np.cos(angles), np.sin(angles)])
+            line = np.vstack([line / np.abs(line).sum(axis=1, keepdims=True), line * unit])  # even in both units
+            at_raw = np.arctan2(line[:, 1] / unit[1], line[:, 0] / unit[0])
+            order = np.argsort(at_raw)
+            points = spread_out(line[order])
+            found = np.array([self.statistics(w) for w in points])
+            chances = np.gradient(at_raw[order]) * np.exp(-0.5 * (found[:, 0] - found[:, 0].min()))
+        else:
+            points = spread_out(
+                np.vstack([rng.normal(size=(AT_RANDOM, size)) ** (1 if signed else 2), np.eye(size), best])
+            )
+            found = np.array([self.statistics(w) for w in points])
+            at, value = points[found[:, 0].argmin()], found[found[:, 0].argmin()]
+            walked, worth, width = [], [], 0.5
+            for number in range(STEPS):  # Metropolis, whose steps are as long as a quarter of them is taken
+                other = spread_out((at + width * rng.normal(size=size) * np.maximum(np.abs(at), 0.05))[None])[0]
+                tried = np.array(self.statistics(other))
+                taken = bool(np.log(rng.random()) < 0.5 * (value[0] - tried[0]))
+                at, value = (other, tried) if taken else (at, value)
+                width *= np.exp((taken - 0.25) / np.sqrt(number + 1))
+                walked.append(at)
+                worth.append(value)
+            # Steps are even in noise units: this makes them so in the features' own.
+            chances = np.append(np.zeros(len(points)), np.abs(np.array(walked) / unit).sum(axis=1) ** -float(size))
+            points, found = np.vstack([points, walked]), np.vstack([found, worth])
+        told, allowed = critical_values(moments, min(free, moments))
+        least, beyond = float(found[:, 0].min()), moments - free
+        limit = chi2.ppf(1 - LEVEL, beyond) if beyond > 0 else np.inf
+        members = np.vstack([points[self._inside(found, told, allowed)], best])
+        raw = points / unit
+        mean = spread_out((chances @ (raw / np.abs(raw).sum(axis=1, keepdims=True)) * unit)[None])[0]
+        return Region(members, mean, float(np.sqrt(least / max(beyond, 1))), bool(least <= limit))
+
+    @staticmethod
+    def _inside(found: np.ndarray, told: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """Which points are not contradicted."""
+        return np.asarray(found[:, 0] - found[:, 0].min() <= np.interp(found[:, 1], told, allowed))
 
 
 def has_gradient(jacobian: np.ndarray, noise: np.ndarray, direction: np.ndarray) -> bool:

@@ -89,7 +89,7 @@ def lines_of(path: str | Path, packed: bool) -> bytes:
         for chunk in _unzipped(file) if packed else iter(lambda: file.read(CHUNK), b""):
             found += chunk
             check_unpacked(len(found), size)
-            first, last, quoted = _record_ends(chunk, quoted)
+            first, last, quoted = record_ends(chunk, quoted)
             check_limit("MAX_LINE_BYTES", record + (len(chunk) if first is None else first), "the bytes of a line")
             record = record + len(chunk) if last is None else len(chunk) - last
     return bytes(found)
@@ -233,7 +233,7 @@ def _unzipped(file: BinaryIO) -> Iterator[bytes]:
         raise InputError("its last bytes are missing: write the file again.")
 
 
-def _record_ends(chunk: bytes, quoted: bool) -> tuple[int | None, int | None, bool]:
+def record_ends(chunk: bytes, quoted: bool) -> tuple[int | None, int | None, bool]:
     """Where the first and the last record in a chunk end, if any does, and whether a quote is open after it."""
     if b'"' not in chunk:
         if quoted or (last := chunk.rfind(b"\n")) < 0:

@@ -234,11 +234,12 @@ HOLES = {
 @pytest.mark.parametrize("kind", HOLES)
 def test_texts_that_say_missing_are_missing_and_no_category(kind, mark):
     frame = HOLES[kind](mark)
+    marks = ("", "NA", "NaN", "nan", "null", "None")
     with pytest.raises(
         InputError, match=r"'gear' must be complete, found 2 missing values, the first in row 5.*missing='drop'"
     ):
-        made(frame)
-    data = made(frame, missing="drop")
+        made(frame, na=marks)
+    data = made(frame, missing="drop", na=marks)
     kept = [i for i in range(N) if i not in (4, 7)]
     np.testing.assert_array_equal(data.features[:, 0], SPEED[kept])
     assert list(data.origin.notes) == ["rows dropped for missing values: 2 of 60 ('gear' misses 2)."]
@@ -252,9 +253,10 @@ def test_labels_episodes_and_numbers_may_miss_values_and_rows_are_dropped_togeth
     speed, move, trip = SPEED.copy(), MOVE.astype(object), (np.arange(N) // 20).astype(float)
     speed[3], move[[3, 9]], trip[50] = np.nan, ("NA", None), np.nan
     frame = polars.DataFrame({"speed": speed, "move": move.tolist(), "trip": trip, "idle": [None] * N})
+    frame = frame.with_columns(polars.col("move").replace({"NA": None}))
     with pytest.raises(InputError) as error:
         made(frame, features=["speed"], episodes="trip")
-    assert "column 'move' must be complete, found 2 missing values, the first in row 4 ('NA'); " in str(error.value)
+    assert "column 'move' must be complete, found 2 missing values, the first in row 4; " in str(error.value)
     assert "column 'trip' must be complete, found a missing value in row 51 ('nan'); column 'speed'" in str(error.value)
     data = made(frame, features=["speed"], episodes="trip", missing="drop")
     kept = [i for i in range(N) if i not in (3, 9, 50)]
@@ -265,6 +267,25 @@ def test_labels_episodes_and_numbers_may_miss_values_and_rows_are_dropped_togeth
         made(frame, episodes="trip", missing="drop")
     with pytest.raises(InputError, match="an 'error' or a reason to 'drop' their rows, found 'keep'"):
         made(frame, features=["speed"], missing="keep")
+
+
+def test_none_and_na_are_levels_of_a_table_and_missing_in_a_file(tmp_path):
+    frame = polars.DataFrame(REST | {"gear": [("None", "NA", "low")[i % 3] for i in range(N)]})
+    assert made(frame).blocks == {"gear": ("gear=NA", "gear=None")}
+    assert made(frame.to_pandas()).blocks == {"gear": ("gear=NA", "gear=None")}
+    frame.write_csv(tmp_path / "log.csv")
+    with pytest.raises(InputError, match="found 40 missing values"):
+        read(tmp_path / "log.csv", "move")
+    assert read(tmp_path / "log.csv", "move", na=["low"], missing="drop").blocks == {"gear": ("gear=NA",)}
+    with pytest.raises(InputError, match="a list such as"):
+        made(frame, na="NA")
+
+
+def test_whole_numbers_as_text_are_levels():
+    frame = polars.DataFrame(REST | {"gear": [("1", "2", "10")[i % 3] for i in range(N)]})
+    assert made(frame).blocks == {"gear": ("gear=1", "gear=2")}
+    decimals = frame.with_columns(polars.col("gear") + ".5")
+    assert made(decimals).names == ("speed", "gear")
 
 
 def test_a_label_none_that_was_written_here_is_a_label(tmp_path):

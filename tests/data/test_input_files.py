@@ -115,7 +115,7 @@ def test_the_longest_record_is_found_whatever_the_chunks(rows, chunk):
     found, record, opened = 0, 0, False
     for start in range(0, len(text), chunk):
         part = text[start : start + chunk]
-        first, last, opened = input_files._record_ends(part, opened)
+        first, last, opened = input_files.record_ends(part, opened)
         found = max(found, record + (len(part) if first is None else first))
         record = record + len(part) if last is None else len(part) - last
     assert found <= longest <= found + chunk  # records inside one chunk need not be measured

@@ -273,11 +273,12 @@ def test_rows_that_are_sorted_are_told_apart_from_habit():
     features = rng.standard_normal((400, 3))
     played = features[:, 0] + rng.logistic(size=400) > 0
     order = np.argsort(played, kind="stable")
-    answer = policyspace.identify(features[order], np.where(played, "left", "right")[order])
-    assert "sorted by action: if their order means nothing, shuffle them" in str(answer)
+    actions = np.where(played, "left", "right")
+    answer = policyspace.identify(features[order], actions[order], exchangeable=False)
+    assert "sorted by action: if their order means nothing, say so" in str(answer)
     assert "--lags" not in str(answer)
     shuffled = rng.permutation(400)
-    assert "shuffle" not in str(policyspace.identify(features[shuffled], np.where(played, "left", "right")[shuffled]))
+    assert "order means nothing" not in str(policyspace.identify(features[shuffled], actions[shuffled]))
 
 
 def test_counts_are_checked_as_repeated_rows_and_ones_are_no_weights():

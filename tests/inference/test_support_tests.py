@@ -239,18 +239,19 @@ def test_the_mixture_of_one_parameter_is_the_integral():
         return math.exp(quadratic) * stats.norm.pdf(theta, scale=spread)
 
     expected = quad(ratio, -3, 3, points=[estimate])[0]
-    ours = log_mixture(estimate**2 / variance, np.array([[variance]]), spread)
+    ours = log_mixture(estimate**2 / variance, np.array([[variance]]), np.array([[spread**2]]))
     assert ours == pytest.approx(math.log(expected), abs=1e-8)
 
 
 def test_the_mixture_of_several_is_below_the_exact_average():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(3, 3))
-    variance, estimate, spread = 0.05 * root @ root.T, rng.normal(size=3), 1.0
+    variance, estimate = 0.05 * root @ root.T, rng.normal(size=3)
+    prior = np.cov(rng.normal(size=(3, 9)))
     statistic = estimate @ np.linalg.solve(variance, estimate)
-    null, mixed = (stats.multivariate_normal(cov=c) for c in (variance, variance + spread**2 * np.eye(3)))
+    null, mixed = (stats.multivariate_normal(cov=c) for c in (variance, variance + prior))
     exact = mixed.logpdf(estimate) - null.logpdf(estimate)
-    assert log_mixture(statistic, variance, spread) <= exact + 1e-9
+    assert log_mixture(statistic, variance, prior) <= exact + 1e-9
 
 
 def test_the_mixture_is_for_identifiable_linear_policies():
@@ -421,7 +422,9 @@ def test_few_choices_have_no_promise_by_the_law_that_is_too_liberal_for_them():
     few, enough = answers.values()
     assert few.guarantee is None and "39 rows are few for 4 parameters" in str(few) and enough.guarantee
     counted = replace(data.take(np.arange(FEW * 4 - 1)), weights=np.full(FEW * 4 - 1, 2.0))
-    assert identify(counted, test="wilks").guarantee  # frequency weights count rows
+    counts = identify(counted, test="wilks")
+    assert "few for" not in str(counts)  # frequency weights count rows
+    assert counts.guarantee is None and "decisions in one state spread" in str(counts)  # each state twice the same
     penalised = identify(data.take(np.arange(FEW * 4 - 1)), test="auto")
     assert penalised.test.name == "firth" and penalised.guarantee and penalised.warnings == ()
 

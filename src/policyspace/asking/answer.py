@@ -10,7 +10,7 @@ from policyspace.data.columns import ColumnRoles
 from policyspace.data.connectors import Recording
 from policyspace.data.sample import Sample
 from policyspace.data.schema import assemble
-from policyspace.display import Answer, TextTable, listed_names, plain_data
+from policyspace.display import Answer, TextTable, frame_of, listed_names, plain_data
 from policyspace.errors import InputError, nearest, number_of
 from policyspace.inference.base import check_significance
 from policyspace.runtime import check_seed, object_at
@@ -397,17 +397,7 @@ class AskedAnswer(Answer):
             for group in self.groups
         ]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-        if not pandas:
-            from polars import DataFrame
-
-            return DataFrame(columns)
-        try:
-            from pandas import DataFrame as PandasFrame
-        except ImportError as error:
-            raise InputError(
-                "to_frame(pandas=True) needs pandas, which is not installed: pip install pandas, or leave it out."
-            ) from error
-        return PandasFrame(columns)
+        return frame_of(columns, pandas)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw both effects of every input with their intervals, into the axes or a new figure of pyplot; return them."""

@@ -45,19 +45,15 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of ours, or of another package."""
-        return super().get_command(ctx, cmd_name) or _plugin(cmd_name)
-
-
-def _plugin(name: str) -> Any:
-    """The command of this name that another package brings."""
-    found = tuple(entry_points(group=PLUGINS, name=name))
-    if found:
-        alone = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
-        alone.command(name)(found[0].load())
-        return typer.main.get_command(alone)
-    if name == "reproduce":
-        raise InputError("`policyspace reproduce` needs policyspace-paper: pip install policyspace-paper.")
-    return None
+        if (own := super().get_command(ctx, cmd_name)) is not None:
+            return own
+        if found := tuple(entry_points(group=PLUGINS, name=cmd_name)):
+            alone = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+            alone.command(cmd_name)(found[0].load())
+            return typer.main.get_command(alone)
+        if cmd_name == "reproduce":
+            raise InputError("`policyspace reproduce` needs policyspace-paper: pip install policyspace-paper.")
+        return None
 
 
 app = typer.Typer(
@@ -110,7 +106,9 @@ def main() -> None:
     except ReaderGone:
         code, sentence = 0, ""
     except SystemExit as stopped:
-        code, sentence = _ended(stopped)
+        code, sentence = 2, f"code that was run here ended the program (SystemExit: {stopped}): it must return instead."
+        if isinstance(stopped.__context__, BrokenPipeError):  # by typer, if nobody reads its help
+            code, sentence = 0, ""
     except Stopped as stopped:
         code, sentence = INTERRUPTED, str(stopped)
     except Exception as error:
@@ -143,13 +141,6 @@ def _flush(code: int, sentence: str) -> tuple[int, str]:
         if not sentence and not isinstance(error, BrokenPipeError):
             return 2, f"the output cannot be written ({error.strerror}): make room for it."
     return code, sentence
-
-
-def _ended(stopped: SystemExit) -> tuple[int, str]:
-    """By typer, if nobody reads its help; else by code of the user's."""
-    if isinstance(stopped.__context__, BrokenPipeError):
-        return 0, ""
-    return 2, f"code that was run here ended the program (SystemExit: {stopped}): it must return instead."
 
 
 def _sentence(error: Exception) -> str:

@@ -32,6 +32,13 @@ From = Annotated[
 ]
 
 
+def opened_study(path: str) -> Any:
+    """The study in a file."""
+    from policyspace.study.study import Study
+
+    return Study.open(path)
+
+
 def space_from(text: str | None) -> Any:
     """An identified space from what was typed: a file of an answer or of a study, or names."""
     from policyspace.identified import IdentifiedSpace
@@ -42,9 +49,7 @@ def space_from(text: str | None) -> Any:
     if suffix == ".json":
         return IdentifiedSpace.of(text)
     if suffix in (".sqlite", ".db"):
-        from policyspace.study.study import Study
-
-        return IdentifiedSpace.of(Study.open(text))
+        return IdentifiedSpace.of(opened_study(text))
     names = split([text])
     if not names:
         raise InputError("--from must be a saved answer, a study or names, found nothing: leave it out.")
@@ -58,6 +63,11 @@ class CloningOptions:
     answer: From = None
     everything: bool = option(
         False, "Clone with all features instead of the identified ones.", None, "--all-features", show_default=False
+    )
+    undecided: str = option(
+        "auto",
+        "Features without evidence: drop them, shrink them (under a larger penalty), or as held-out episodes say.",
+        "auto|shrink|drop",
     )
     penalty: float | None = option(
         None, "Of squared weights of standardised features; by default chosen by held-out episodes.", "X"
@@ -97,7 +107,8 @@ def clone(source: SampleOptions, how: CloningOptions, wanted: ClonedFiles) -> No
     check_targets([wanted.plot], wanted.json, (*source.inputs, said), wanted.out, wanted.report)
     with waiting("cloning"):
         answer = "all" if how.everything else space_from(said)
-        made = clone_of(source.request(), answer, how.penalty, how.folds, how.compare, how.seed)
+        undecided: Any = how.undecided  # any text, which is checked there
+        made = clone_of(source.request(), answer, how.penalty, how.folds, how.compare, how.seed, undecided)
     if wanted.out is not None:
         made.save(wanted.out)
     if wanted.onnx is not None:

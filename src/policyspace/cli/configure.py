@@ -73,9 +73,9 @@ class DesignOptions:
     design: Text = option(
         None,
         "How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
-        "simulated, filling the space, uniform, or not at all; in an environment one of the last four, by default "
-        "simulated, elsewhere d-optimal.",
-        "d-optimal|noncentrality|paper|simulated|space-filling|uniform|none",
+        "simulated, filling the space, uniform, not at all, or what most lowers the regret of a decision; in an "
+        "environment one of the last five, by default simulated, elsewhere d-optimal.",
+        "d-optimal|noncentrality|paper|simulated|space-filling|uniform|none|decision",
     )
     seed: int = option(0, "Same seed, same rounds.", "S", min=0)
 
@@ -114,7 +114,10 @@ def show_round(
     say(console, "")
     say(console, f"Round {result.number + 1}{most}: {where}", style="bold cyan")
     say(console, f"  {configuration_in_words(world, result.configuration)}")
-    units = number_of(_num_tested(schedule, result), "unit")
+    count = len(result.undecided) + len(result.newly_selected)
+    if schedule.rule == "combinatorial" or schedule.paper_rule:  # they test those selected before, too
+        count = sum(row["group"] in schedule.units for row in result.tests)
+    units = number_of(count, "unit")
     tested = f"{units} {level_in_words(schedule, result.number)}" if result.was_tested else "not tested"
     say(console, f"  {number_of(result.num_episodes, 'episode')}; {tested}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
@@ -127,7 +130,9 @@ def show_round(
         say(console, f"  open: {', '.join(name + evidence.get(name, '') for name in result.undecided)}", style="dim")
     if schedule.rule == "combinatorial" and result.supports:
         supports = [[name for name in support if name in schedule.units] for support in result.supports]
-        say(console, f"  supports that explain all rounds so far: {_listed(supports)}")
+        shown = "; ".join(", ".join(support) or "nothing" for support in supports[:MOST_SUPPORTS])
+        more = f"; and {len(supports) - MOST_SUPPORTS} more" if len(supports) > MOST_SUPPORTS else ""
+        say(console, f"  supports that explain all rounds so far: {shown}{more}")
     for warning in result.warnings:
         say(console, f"  Warning: {warning}", style="yellow")
 
@@ -140,19 +145,6 @@ def _first_place(world: str, result: "Round", initial: "Mapping[str, Any]") -> s
     if result.number or not same_configuration(result.configuration, initial):
         return "where the data were collected"
     return "at the flat configuration" if is_flat(world, initial) else "where it is"
-
-
-def _num_tested(schedule: "Schedule", result: "Round") -> int:
-    """How many units a round has tested; the combinatorial rule and the paper's test those selected before, too."""
-    if schedule.rule == "combinatorial" or schedule.paper_rule:
-        return sum(row["group"] in schedule.units for row in result.tests)
-    return len(result.undecided) + len(result.newly_selected)
-
-
-def _listed(supports: list[list[str]]) -> str:
-    """Supports one after the other, as many as can be read."""
-    shown = "; ".join(", ".join(support) or "nothing" for support in supports[:MOST_SUPPORTS])
-    return shown if len(supports) <= MOST_SUPPORTS else f"{shown}; and {len(supports) - MOST_SUPPORTS} more"
 
 
 def _so_far(row: "UnitRow") -> str:

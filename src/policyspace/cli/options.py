@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -40,7 +40,14 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in signature(command).parameters.items():
         if name in bundles:
             kinds = get_type_hints(bundles[name], include_extras=True)
-            parameters += [_parameter(f, kinds[f.name]) for f in fields(bundles[name])]
+            for one in fields(bundles[name]):
+                kind = kinds[one.name]
+                if one.metadata:  # else the type has the words of the option
+                    more = dict(one.metadata)
+                    names = more.pop("names") or [_typed(one.name)]
+                    kind = Annotated[kind, typer.Option(*names, **more)]
+                default = Parameter.empty if one.default is MISSING else one.default
+                parameters.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
@@ -58,16 +65,6 @@ def with_parameters(command: Callable[..., None], parameters: list[Parameter]) -
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
-
-
-def _parameter(field: Field, kind: Any) -> Parameter:
-    """A field as Typer reads it; one without the words of an option says them in its type."""
-    if field.metadata:
-        more = dict(field.metadata)
-        names = more.pop("names") or [_typed(field.name)]
-        kind = Annotated[kind, typer.Option(*names, **more)]
-    default = Parameter.empty if field.default is MISSING else field.default
-    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _typed(name: str) -> str:
@@ -132,11 +129,12 @@ def widths(text: str) -> tuple[int, ...]:
 
 def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
     """(groups, assume, fixed) from a word or from a TOML file with a table [groups], a list assume, a table [fixed]."""
-    if text in ("feature", "parameter", "input", "hidden", "output"):
+    if text in ("feature", "parameter", "action", "input", "hidden", "output"):
         return text, (), None
     if not text.lower().endswith(".toml"):
         raise InputError(
-            f"--groups must be 'feature', 'parameter', for a network 'hidden' or 'output', or a TOML file, found '{text}'."
+            "--groups must be 'feature', 'parameter', 'action', for a network 'hidden' or 'output', or a TOML file, "
+            f"found '{text}'."
         )
     from policyspace.data.files import located
     from policyspace.safe_io import read_toml
@@ -206,7 +204,9 @@ Text = str | None
 
 Groups = Annotated[
     str,
-    typer.Option("--groups", help="What is tested as one unit.", metavar="feature|parameter|hidden|output|FILE.toml"),
+    typer.Option(
+        "--groups", help="What is tested as one unit.", metavar="feature|parameter|action|hidden|output|FILE.toml"
+    ),
 ]
 Assume = Annotated[
     Names, typer.Option("--assume", help="Groups known to be used or controlled: not tested.", metavar="COL[,COL…]")
@@ -255,6 +255,9 @@ class SampleOptions(LogOptions):
     subjects: Text = option(
         None, "Column that says which person or animal a row is from.", "COL", "--subjects", "--subject"
     )
+    na: Names = option(
+        None, "Labels that stand for a missing value; by default NA, NaN, null, None and empty ones.", "TEXT[,TEXT…]"
+    )
     categorical: Names = option(None, "Columns whose numbers are categories, not amounts.", "COL[,COL…]")
     formula: Text = option(
         None,
@@ -269,6 +272,15 @@ class SampleOptions(LogOptions):
         None,
         "What weights are: how many equal rows a row is (default), or how much of a population it stands for.",
         "frequency|sampling",
+    )
+    trials: Text = option(
+        None, "Column that says of how many trials the action counts the successes, or is their share.", "COL"
+    )
+    rows_are: Text = option(
+        None,
+        "Whether rows are in the order of time, or their order means nothing, as in a table of people; by default the "
+        "order of time, unless the table is sorted by labels and in random order otherwise.",
+        "exchangeable|ordered",
     )
     offset: Names = option(
         None,
@@ -370,6 +382,13 @@ class SampleOptions(LogOptions):
         )
 
     @property
+    def _exchangeable(self) -> bool | None:
+        """Whether the order of rows was said to mean nothing."""
+        if self.rows_are not in (None, "exchangeable", "ordered"):
+            raise InputError(f"--rows-are must be 'exchangeable' or 'ordered', found '{self.rows_are}': choose one.")
+        return None if self.rows_are is None else self.rows_are == "exchangeable"
+
+    @property
     def inputs(self) -> tuple[Path | str | None, ...]:
         """What is read, as far as it is files."""
         return self.file, self.groups, self.covariance
@@ -388,6 +407,7 @@ class SampleOptions(LogOptions):
             "weights": self.weights,
             "subjects": self.subjects,
             "categorical": split(self.categorical) or None,
+            "na": None if self.na is None else split(self.na) or [""],
             "missing": self.missing,  # type: ignore[typeddict-item]  # any text, which is checked there
             "reference": self.reference,
             "formula": self.formula,
@@ -395,5 +415,7 @@ class SampleOptions(LogOptions):
             "lags_of_inputs": self.lags_of_inputs,
             "weight_type": self.weight_type,  # type: ignore[typeddict-item]
             "offset": offset,
+            "trials": self.trials,
+            "exchangeable": self._exchangeable,
         }
         return Request.of(self.file if data is None else data, self.action_columns, self.spec, backend, **columns)

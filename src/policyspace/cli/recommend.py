@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from policyspace.cli.clone import From, space_from
+from policyspace.cli.clone import From, opened_study, space_from
 from policyspace.cli.console import JsonOut, Report, check_targets, deliver, running, show, waiting, write_report
 from policyspace.cli.options import Text, option
 from policyspace.cli.worlds import EnvironmentOptions
@@ -18,6 +18,9 @@ class LearnerOptions:
     """Who learns, and what is wanted of it."""
 
     answer: From = None
+    observed: bool = option(
+        False, "Compare what the agent itself returned in the rounds of --from STUDY.sqlite.", None, show_default=False
+    )
     learn: Text = option(None, "Trains an agent in --env: your learn(env).", "module:function")
     reward: Text = option(
         None,
@@ -68,7 +71,9 @@ def recommend(
     Agents learn inside the identified features, in many configurations. Where several sets of features are possible, the
     choice is the one that loses least in the worst case.
     """
-    if (world is None) == (environment.env is None):
+    if learner.observed and not (world is None and environment.env is None):
+        raise InputError("--observed is about the world of the study, found another one named: leave it out.")
+    if not learner.observed and (world is None) == (environment.env is None):
         raise InputError("one world is configured: name it, or an environment with --env.")
     if learner.answer is None:
         raise InputError("--from must say what the agent uses: a saved answer, a study, or names of features.")
@@ -83,7 +88,8 @@ def recommend(
     with waiting("agents learn"):
         found = recommended(
             place,
-            space_from(learner.answer),
+            opened_study(learner.answer) if learner.observed else space_from(learner.answer),
+            observed=learner.observed,
             learn=learn,
             goal=goal,
             configurations=trying.configurations,

@@ -26,8 +26,8 @@ class RewardOptions:
         "Where the gradient must vanish; all is wrong if the agent does not control all.",
         "identified|all",
     )
-    bootstrap: int = option(200, "How often episodes are drawn anew for the intervals.", "N", min=20)
-    seed: int = option(0, "Same seed, same intervals.", "S", min=0)
+    bootstrap: int = option(200, "How often episodes are drawn anew, to say what has a gradient.", "N", min=20)
+    seed: int = option(0, "Same seed, same answer.", "S", min=0)
 
 
 @dataclass(frozen=True)

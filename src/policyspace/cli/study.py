@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from policyspace.safe_io import JSON
     from policyspace.study.records import Round, RoundPlan, Schedule, Status
-    from policyspace.study.store import Setting
     from policyspace.study.study import Study
 
 
@@ -71,7 +70,10 @@ def _settles(request: "RoundPlan") -> str:
         count = len(request.asked_for)
         return f"{known}; {number_of(count, 'unit')} {'is' if count == 1 else 'are'} tested."
     shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
-    said = ", ".join(f"{f.unit} ({_share(f.power)}; 80% from {f.episodes:.0f} episodes)" for f in shown[:8])
+    chances = ["> 99%" if f.power > 0.99 else f"{f.power:.0%}" for f in shown[:8]]
+    said = ", ".join(
+        f"{f.unit} ({chance}; 80% from {f.episodes:.0f} episodes)" for f, chance in zip(shown, chances, strict=False)
+    )
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
     rest = len(request.forecasts) - len(shown)
     sizes = [f.detectable_effect for f in request.forecasts if f not in shown and f.detectable_effect < 10]
@@ -80,10 +82,6 @@ def _settles(request: "RoundPlan") -> str:
     reach = f", but{some} weights of size {max(sizes):.2g} would show" if sizes else ""
     unknown = f"of {number_of(rest, 'unit')} nothing has been seen so far{reach}" if rest else ""
     return "; ".join(part for part in (known, unknown) if part) + "."
-
-
-def _share(power: float) -> str:
-    return "> 99%" if power > 0.99 else f"{power:.0%}"
 
 
 def show_status(status: "Status") -> None:
@@ -192,6 +190,23 @@ def ask(
     env: Env = None,
     json: JsonOut = None,
     world: OwnWorld = None,
+    design: Annotated[
+        Text,
+        typer.Option(
+            "--design",
+            help="Choose this round otherwise than the study does; decision: what most lowers the regret of choosing a "
+            "configuration for the agent.",
+            metavar="decision|d-optimal|…",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option("--tolerance", help="With decision: a loss of return that does not matter.", metavar="X"),
+    ] = None,
+    learn: Annotated[
+        Text,
+        typer.Option("--learn", help="With decision in an environment: your learn(env).", metavar="module:function"),
+    ] = None,
 ) -> None:
     """Say where to observe the agent next, why, what that would settle, and for how many episodes.
 
@@ -202,14 +217,18 @@ def ask(
     if out is not None and out.suffix.lower() != ".toml":
         raise InputError(f"{out}: a configuration is saved as .toml: rename it.")
     check_targets(json=json, inputs=[study], out=out)
+    from policyspace.environments.checks import imported
+
     opened = Study.open(study, world, env)
     with waiting("choosing a configuration"):
-        request = opened.ask()
+        request = opened.ask(design, tolerance, None if learn is None else imported(learn, "what learns"))
     if request is None:
         deliver(lambda: "null", json, lambda: say(new_console(), nothing_left(opened.status()), style="bold"))
         return
     if out is not None:
-        write_json(_toml(request.configuration), str(out))
+        # As TOML: names of parameters may hold anything; numbers and lists are written as in JSON.
+        lines = (f"{json_text.dumps(name)} = {json_text.dumps(value)}" for name, value in request.configuration.items())
+        write_json("\n".join(lines), str(out))
     deliver(
         lambda: _json(request.to_dict()),
         json,
@@ -383,8 +402,3 @@ def _next(study: Path, opened: "Study") -> str:
 
 def _json(content: "Mapping[str, JSON]") -> str:
     return json_text.dumps(content, indent=1, ensure_ascii=False)
-
-
-def _toml(configuration: "Mapping[str, Setting]") -> str:
-    """ω as TOML: names of parameters may hold anything, numbers and lists are written alike in JSON."""
-    return "\n".join(f"{json_text.dumps(name)} = {json_text.dumps(value)}" for name, value in configuration.items())

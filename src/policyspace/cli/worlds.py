@@ -28,7 +28,6 @@ from policyspace.runtime import check_seed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import numpy as np
     from rich.console import Console
 
     from policyspace.data.sample import Sample
@@ -126,10 +125,10 @@ def _show(worlds: "Iterable[ConfMDP]") -> None:
                 p.name + "".join(f"[{count}]" for count in p.shape),
                 f"{p.low:g}",
                 f"{p.high:g}",
-                _default(p.default_array()),
+                f"{default.flat[0]:g}" if (default == default.flat[0]).all() else str(default.tolist()),
                 p.description,
             )
-            for p in world.parameters
+            for p, default in ((p, p.default_array()) for p in world.parameters)
         ]
         show_table(console, TextTable(COLUMNS, rows), box=box.SIMPLE)
 
@@ -144,12 +143,6 @@ def _runs(names: "Iterable[str]") -> str:
         else:
             runs.append([name])
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]} … {run[-1]}" for run in runs)
-
-
-def _default(value: "np.ndarray") -> str:
-    """A number; an array of equal numbers by that number."""
-    first = value.flat[0]
-    return f"{first:g}" if (value == first).all() else str(value.tolist())
 
 
 # -- What `configure` and `study` share about Gymnasium environments: the options that name one, and who acts in it.

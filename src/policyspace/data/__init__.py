@@ -7,7 +7,10 @@ _HOMES = {
         "AlternativeColumns",
         "ColumnRoles",
     ),
-    "files": ("SUFFIXES",),
+    "files": (
+        "SUFFIXES",
+        "table_of",
+    ),
     "large.backends": (
         "Threads",
         "backend_of",
@@ -21,6 +24,11 @@ _HOMES = {
         "data_set_of",
         "files_of",
         "is_many",
+    ),
+    "order": (
+        "order_p",
+        "sort_keys",
+        "without_order",
     ),
     "origin": (
         "FormulaRecord",

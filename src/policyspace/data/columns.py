@@ -155,9 +155,11 @@ def _to_polars(frame: Any) -> "polars.DataFrame":
 
 
 def _without_texts_for_nothing(frame: Any) -> Any:
-    """A pandas frame whose object columns hold None where a text says that there is no value, so that numbers stay."""
+    """A pandas frame whose columns of numbers and texts hold None where a text says that there is no value."""
     made = frame.copy(deep=False)
     for name in [name for name, kind in frame.dtypes.items() if str(kind) == "object"]:
+        if all(isinstance(value, str) or value is None or value != value for value in frame[name]):
+            continue
         made[name] = frame[name].map(lambda value: None if isinstance(value, str) and value.strip() in TEXTS else value)
     return made
 
@@ -204,6 +206,25 @@ def _finite(series: "polars.Series") -> np.ndarray:
     return array
 
 
+def _as_meant(series: "polars.Series") -> "polars.Series":
+    """Text of which most is numbers: beside marks such as NA they are numbers, and alone, whole and few, labels."""
+    import polars
+
+    if series.dtype != polars.String:
+        return series
+    stripped = series.str.strip_chars()
+    marks = stripped.is_in(list(TEXTS)).fill_null(True)
+    numbers = stripped.set(marks, None).cast(polars.Float64, strict=False)
+    if (numbers.is_null() != marks).any() or marks.all():
+        return series
+    if series.is_null().any() or marks.any():
+        whole = stripped.set(marks, None).cast(polars.Int64, strict=False)
+        return numbers if (whole.is_null() != marks).any() else whole
+    whole = stripped.cast(polars.Int64, strict=False)
+    few = stripped.n_unique() <= min(MAX_LEVELS, len(series) // 2)
+    return stripped.cast(polars.Categorical) if few and not whole.null_count() else series
+
+
 def _numbers_in_text(series: "polars.Series") -> "polars.Series":
     """Text as it is, unless most of it is numbers: then all of it must be."""
     import polars
@@ -239,6 +260,41 @@ def _levels(series: "polars.Series") -> list[str]:
             "row 1: free text is no feature, so leave the column out."
         )
     return levels
+
+
+# -- Trials: successes out of so many, as rows of two labels that stand for as many decisions.
+
+
+def split_trials(frame: "polars.DataFrame", successes: str, trials: str, counts: str) -> "polars.DataFrame":
+    """Two rows a state, one a label, with how many decisions they stand for in the column `counts`."""
+    from polars import Series, col, concat
+
+    table = DataTable(frame)
+    table.only([successes, trials])
+    total, found = table.numbers(trials), table.numbers(successes)
+    if not ((total >= 1) & (total == np.round(total))).all():
+        raise InputError(
+            f"column '{trials}' must hold whole numbers of trials of at least 1, found others: correct it."
+        )
+    if frame[successes].dtype.is_float() and (found <= 1).all():  # shares
+        found = np.where(
+            np.abs(found * total - np.round(found * total)) < SHARE_ERROR, np.round(found * total), found * total
+        )
+    if not ((found >= 0) & (found <= total) & (found == np.round(found))).all():
+        row = int(np.argmax((found < 0) | (found > total) | (found != np.round(found))))
+        raise InputError(
+            f"column '{successes}' must hold whole numbers between 0 and '{trials}', or shares of them, found "
+            f"{frame[successes][row]} of {total[row]:g} in row {row + 1}: correct it."
+        )
+    parts = [
+        frame.drop(successes, trials).with_columns(Series(successes, [label] * len(frame)), Series(counts, values))
+        for label, values in ((successes, found), (f"not {successes}", total - found))
+    ]
+    return concat(parts).filter(col(counts) > 0)
+
+
+SHARE_ERROR = 0.02
+"""How far a share times its trials may be from a whole number: shares are written with few digits."""
 
 
 # -- Choices among alternatives that have attributes: which columns hold them, one row a choice or one an alternative.
@@ -433,8 +489,13 @@ class ColumnRoles:
     missing: Missing = "error"
     recorded: Sequence[str] = ()
     choices: AlternativeColumns | None = None
+    na: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        if self.na is not None and not (
+            isinstance(self.na, list | tuple) and all(isinstance(one, str) for one in self.na)
+        ):
+            raise InputError(f"texts that mean a missing value are a list such as ['NA', ''], found {self.na!r:.40}.")
         for word in ("episodes", "weights", "subjects"):
             if not isinstance(getattr(self, word), str | None):
                 found = type(getattr(self, word)).__name__
@@ -467,8 +528,8 @@ class ColumnSelection:
         return replace(origin, excluded_columns=excluded or origin.excluded_columns, notes=notes or origin.notes)
 
 
-def choose(table: DataTable, columns: ColumnRoles, texts: bool = True) -> ColumnSelection:
-    """The columns to use; without `texts`, no text counts as a missing value."""
+def choose(table: DataTable, columns: ColumnRoles, texts: Collection[str] = TEXTS) -> ColumnSelection:
+    """The columns to use; of text only these `texts` count as missing values."""
     if not table.frame.height:
         raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
     actions, categorical = listed(columns.actions), list(dict.fromkeys(listed(columns.categorical)))
@@ -484,7 +545,8 @@ def choose(table: DataTable, columns: ColumnRoles, texts: bool = True) -> Column
         if name not in used:
             raise InputError(f"only a column that is used can be categorical, found '{name}': add it to the features.")
     notes = [] if columns.episodes is not None else episode_notes(table, [*features, *excluded])
-    frame, dropped = complete(table.frame, used, columns.missing, texts)
+    frame = table.frame.with_columns([_as_meant(table.frame[name]) for name in features if name not in categorical])
+    frame, dropped = complete(frame, used, columns.missing, texts)
     return ColumnSelection(
         DataTable(frame).with_categories(categorical), features, excluded, [*([dropped] if dropped else []), *notes]
     )

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -149,6 +149,7 @@ def read(
     categorical: Sequence[str] | None = None,
     missing: Missing = "error",
     choices: AlternativeColumns | None = None,
+    na: Sequence[str] | None = None,
 ) -> Sample:
     """Read a sample from a file, by its suffix, or from what another tool keeps: most need no other argument.
 
@@ -160,6 +161,8 @@ def read(
         buffer of stable-baselines3.
     actions, features, episodes, weights, discrete, reference, subjects, categorical, missing, choices
         Which columns are what, as `Sample.from_frame` tells; they come before what the source says.
+    na : sequence of str, optional
+        Labels that stand for a missing value; by default "", NA, NaN, nan, null and None.
 
     Returns
     -------
@@ -181,7 +184,9 @@ def read(
     """
     with located(Path(source)) if isinstance(source, str | Path) else nullcontext():
         frame, roles = table_of(source)
-        columns = ColumnRoles(actions, features, episodes, weights, subjects, categorical, missing, choices=choices)
+        columns = ColumnRoles(
+            actions, features, episodes, weights, subjects, categorical, missing, choices=choices, na=na
+        )
         return assemble(frame, roles, columns, discrete, reference)
 
 
@@ -290,34 +295,37 @@ def _read_csv(data: bytes, separator: str) -> StoredTable:
     types: dict[str, type[polars.DataType]] = {} if roles is None else dict.fromkeys(roles.features, polars.Float64)
     if roles is not None:
         types |= dict.fromkeys(roles.action, polars.String if roles.action_type.as_text else polars.Float64)
-    # Plain names while polars reads: it alters empty and quoted ones.
-    plain = [f"column_{j}" for j in range(len(names))]
-    head = separator.join(plain).encode() + b"\n"
-    known = {column: types[name] for column, name in zip(plain, names, strict=True) if name in types}
-    frame = _parse(head + body, separator, known)
-    frame.columns = names
+    frame = parse_text(body, separator, names, types)
     if roles is not None and frame.height != roles.rows:
         raise InputError(f"its header promises {roles.rows} rows, found {frame.height}: write it again.")
     return frame, roles
 
 
-def _parse(data: bytes, separator: str, types: "Mapping[str, type[polars.DataType]]") -> "polars.DataFrame":
-    """With types inferred from every row: from the first ones, and from all of them if a later one does not fit."""
+def parse_text(
+    body: bytes, separator: str, names: Sequence[str], types: "Mapping[str, type[polars.DataType]]"
+) -> "polars.DataFrame":
+    """Rows without their header, with types inferred from the first ones, and from all if a later one does not fit."""
     import polars
 
-    parsed = partial(polars.read_csv, data, separator=separator, schema_overrides=types)
-    with suppress(polars.exceptions.ComputeError):
-        return parsed(infer_schema_length=1000)
+    # Plain names while polars reads: it alters empty and quoted ones.
+    plain = {name: f"column_{j}" for j, name in enumerate(names)}
+    data = separator.join(plain.values()).encode() + b"\n" + body
+    known = {plain[name]: kind for name, kind in types.items() if name in plain}
+    parsed = partial(polars.read_csv, data, separator=separator, schema_overrides=known)
     try:
-        return parsed(infer_schema_length=None)
+        try:
+            frame = parsed(infer_schema_length=1000)
+        except polars.exceptions.ComputeError:
+            frame = parsed(infer_schema_length=None)
     except polars.exceptions.ComputeError as error:
-        rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
-        size = len(next(rows))
+        rows = csv.reader(io.StringIO(body.decode(), newline=""), delimiter=separator)
         for row, fields in enumerate(rows, start=1):
-            if len(fields) > size:
+            if len(fields) > len(names):
                 found = f"found {len(fields)} in row {row}"
-                raise InputError(f"every row must have {size} fields as the header has, {found}.") from error
+                raise InputError(f"every row must have {len(names)} fields as the header has, {found}.") from error
         raise
+    frame.columns = list(names)
+    return frame
 
 
 def csv_header(data: bytes, separator: str, spaced: bool) -> tuple[list[str], bytes]:

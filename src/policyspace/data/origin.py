@@ -12,7 +12,7 @@ from policyspace.safe_io import built, conforms
 WeightType = Literal["frequency", "sampling"]
 """Frequency weights say how many equal rows a row is, sampling weights how many of a population it stands for."""
 
-FROM_READING = ("excluded_columns", "notes")
+FROM_READING = ("excluded_columns", "constant_features", "notes")
 """What is true of one reading of a table, and is written to no file."""
 
 OLDER = {"truth": "ground_truth", "habit": "lagged_actions", "weights_are": "weight_type",
@@ -67,12 +67,16 @@ class Origin:
     offset: Mapping[str, str] = field(default_factory=dict)
     """The column of the known part of the policy, by action."""
     weight_type: WeightType | None = None
+    exchangeable: bool = False
+    """Does the order of the rows mean nothing, so that they were taken in an order that was drawn?"""
     draws: DrawRecord | None = None
     """Which readings were drawn at random before the agent got them."""
     assigned: Mapping[str, str] = field(default_factory=dict)
     """How columns were drawn, by their names, where the experimenter says so."""
     excluded_columns: tuple[str, ...] = ()
     """Columns that look like bookkeeping and were not read as features."""
+    constant_features: tuple[str, ...] = ()
+    """Features of one value in all rows, which were left out before any test."""
     notes: tuple[str, ...] = ()
     """What a reader must be told of reading the table."""
     cautions: tuple[str, ...] = ()
@@ -96,7 +100,11 @@ class Origin:
     @property
     def all_notes(self) -> list[str]:
         """Whatever a reader of an answer must be told of the rows."""
-        return [*self.notes, *self.cautions]
+        constant = [
+            f"{name} is constant in this data: it cannot be told apart from the intercept, and says nothing."
+            for name in self.constant_features
+        ]
+        return [*self.notes, *self.cautions, *constant]
 
     def noted(self, *notes: str) -> Self:
         """The same with further notes."""

@@ -14,11 +14,13 @@ from policyspace.data.columns import (
     DataTable,
     chosen_features,
     episode_notes,
+    split_trials,
 )
 from policyspace.data.connectors import find_connector
 from policyspace.data.draws import with_assigned
 from policyspace.data.files import read, table_of
 from policyspace.data.large.parts import data_set_of, is_large, is_many
+from policyspace.data.order import sort_keys, without_order
 from policyspace.data.origin import Origin
 from policyspace.data.sample import Sample
 from policyspace.data.schema import assemble
@@ -31,11 +33,14 @@ from policyspace.data.terms import (
     with_offset,
     with_offset_columns,
 )
-from policyspace.data.validation import Missing, complete, is_names
+from policyspace.data.validation import MISSING_LABELS, Missing, complete, is_names
 from policyspace.errors import InputError
 
 if TYPE_CHECKING:
     from policyspace.families.registry import PolicySpec
+
+TRIALS = "\0trials"
+"""The column of counts that is made of trials, which no table has."""
 
 WeightType = Literal["frequency", "sampling"]
 
@@ -63,6 +68,8 @@ class ColumnOptions(TypedDict, total=False):
     """Which person or animal a row is from."""
     categorical: Sequence[str] | None
     """Columns whose numbers are categories."""
+    na: Sequence[str] | None
+    """Labels that stand for a missing value: of a table by default empty ones and NaN, of a file NA, null and None too."""
     missing: Missing
     """Whether missing values are an "error", or a reason to "drop" their rows."""
     reference: Any
@@ -75,6 +82,11 @@ class ColumnOptions(TypedDict, total=False):
     """How many of the last values of every feature count as one with it: for an agent that remembers."""
     weight_type: WeightType | None
     """Whether weights are the "frequency" of equal rows (default) or "sampling" weights."""
+    trials: str | None
+    """The column that says of how many trials the action counts the successes, or is the share of them."""
+    exchangeable: bool | None
+    """Whether the order of the rows means nothing, as in a table of people; by default rows are in the order of time,
+    unless the table was sorted by its action or by a category and is in random order otherwise."""
     offset: Any
     """A known part of the policy, which has the weight 1."""
     assigned: Mapping[str, str] | None
@@ -126,7 +138,7 @@ class Request:
         said = self.columns
         return ColumnRoles(
             self.actions, said.get("features"), said.get("episodes"), said.get("weights"), said.get("subjects"),
-            said.get("categorical"), said.get("missing", "error"), choices=self.choices,
+            said.get("categorical"), said.get("missing", "error"), choices=self.choices, na=said.get("na"),
         )  # fmt: skip
 
     def sample(self) -> Sample:
@@ -162,6 +174,8 @@ class Request:
 
     def in_memory(self) -> Sample:
         """The rows with no derived columns; too large a log is refused."""
+        if self.columns.get("trials") is not None:
+            return self._with_trials().in_memory()
         data, said, reference = self.data, self.columns, self.columns.get("reference")
         if (formula := said.get("formula")) is not None:
             if self.choices is not None:
@@ -201,13 +215,29 @@ class Request:
         features, categorical = said.get("features"), said.get("categorical")
         if isinstance(data, str | Path) or (named_actions and find_connector(data)):
             return read(
-                data, self.actions, features, categorical=categorical, missing=missing, choices=self.choices, **as_said
+                data,
+                self.actions,
+                features,
+                categorical=categorical,
+                missing=missing,
+                choices=self.choices,
+                na=said.get("na"),
+                **as_said,
             )
         is_table = hasattr(data, "columns")
         if is_table and self.choices is not None:
             return choice_sample(DataTable.of(data), self.roles, Origin(), reference)
         if is_table and self.actions is not None and named_actions:
-            return Sample.from_frame(data, self.actions, features, categorical=categorical, missing=missing, **as_said)
+            na = said.get("na")
+            return Sample.from_frame(
+                data,
+                self.actions,
+                features,
+                categorical=categorical,
+                missing=missing,
+                na=MISSING_LABELS if na is None else na,
+                **as_said,
+            )
         if self.actions is None:
             raise InputError("the actions are missing: give an array of actions, or the name of the action column.")
         for word, value in of_columns.items():
@@ -224,6 +254,20 @@ class Request:
             origin = Origin(excluded_columns=tuple(excluded), notes=tuple(notes))
             return Sample.from_arrays(values, self.actions, columns, blocks=blocks, origin=origin, **as_said)
         return Sample.from_arrays(data, self.actions, features, **as_said)
+
+    def _with_trials(self) -> "Request":
+        """The same with two rows a state: as many successes and failures as were counted."""
+        said, trials = self.columns, self.columns.get("trials")
+        for word in ("weights", "formula", "episodes", "subjects", "lags", "lags_of_inputs"):
+            if said.get(word) is not None:
+                raise InputError(f"trials are counted by state, found {word} too: leave one of them out.")
+        if not (isinstance(self.data, str | Path) or hasattr(self.data, "columns")) or self.choices is not None:
+            raise InputError("trials are a column of a table or a file, found other data: put all in one table.")
+        if not isinstance(self.actions, str) or not isinstance(trials, str):
+            raise InputError("trials need one column of successes as the action, and the name of their own column.")
+        frame = table_of(self.data)[0] if isinstance(self.data, str | Path) else DataTable.of(self.data).frame
+        named = self.with_columns(trials=None, weights=TRIALS)
+        return replace(named, data=split_trials(frame, self.actions, trials, TRIALS))
 
     def _with_derived_columns(self, data: Sample) -> Sample:
         """With the agent's last actions as features, with what its weights mean, and with what is known."""
@@ -266,7 +310,38 @@ class Request:
                 )
             data = with_lags_of_inputs(data, earlier)
         data = data if lags is None else with_lags(data, lags)
-        return with_offset(data, known) if known else data
+        data = with_offset(data, known) if known else data
+        return self._in_order(data)
+
+    def _in_order(self, data: Sample) -> Sample:
+        """Rows without order in an order that is drawn: where that was said, or where a table was sorted by labels."""
+        said = self.columns.get("exchangeable")
+        if said not in (None, True, False):
+            raise InputError(f"exchangeable is True or False, found {said!r}: choose one.")
+        origin = data.origin
+        timed = {
+            "episodes": data.episodes,
+            "lags": self.columns.get("lags"),
+            "lags_of_inputs": self.columns.get("lags_of_inputs"),
+            "readings that were drawn": origin.draws or origin.assigned or None,
+        }
+        if said and (other := next((word for word, value in timed.items() if value is not None), None)) is not None:
+            raise InputError(f"rows whose order means nothing have no {other}, found both: leave one of them out.")
+        if said and not data.in_memory:
+            raise InputError("rows without order must fit in memory, found a log that is read in passes: leave it out.")
+        if said:
+            return without_order(data)
+        read_as_log = origin.environment or origin.agent or origin.policy or origin.world or origin.exchangeable
+        named = data.subjects is not None or data.weights is not None or any(v is not None for v in timed.values())
+        if said is False or read_as_log or named or not data.in_memory or self.choices or isinstance(self.data, Sample):
+            return data
+        if not (keys := sort_keys(data)):
+            return data
+        words = (
+            f"rows are sorted by {' and '.join(keys)} and in random order otherwise, so that their order was taken to mean "
+            "nothing; if it is that of time, say so (exchangeable=False, --rows-are ordered)."
+        )
+        return without_order(replace(data, origin=origin.noted(words)))
 
     def _labels(self, column: str, data: Sample) -> np.ndarray:
         """Another column of the table, as labels [n]."""

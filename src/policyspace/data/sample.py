@@ -13,6 +13,7 @@ from policyspace.data.origin import Origin
 from policyspace.data.rows import InMemoryRows, Rows
 from policyspace.data.validation import (
     MAX_LABELS,
+    MISSING_LABELS,
     Missing,
     as_array,
     as_floats,
@@ -337,7 +338,14 @@ class Sample:
         weights = None if self.weights is None else as_floats(as_vector(self.weights, "the weights"), "the weights")
         _check_length(episodes, n, "episodes")
         _check_length(subjects, n, "subjects")
-        _check_weights(weights, n)
+        _check_length(weights, n, "weights")
+        if weights is not None and (bad := ~(np.isfinite(weights) & (weights >= 0))).any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"weights must be finite and not negative, found {weights[row]} in row {row + 1}: drop it."
+            )
+        if weights is not None and not weights.any():
+            raise InputError("at least one weight must be positive, found only zeros.")
         seen = actions if weights is None else actions[weights > 0]
         if (seen == seen[0]).all() and not _one_action_will_do.get():
             only = action_names[int(seen[0])] if seen.ndim == 1 else ", ".join(f"{a:g}" for a in seen[0])
@@ -538,18 +546,20 @@ class Sample:
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
         recorded: Sequence[str] = (),
+        na: Sequence[str] = MISSING_LABELS,
     ) -> "Sample":
         """From the columns of a polars, pandas or Arrow table.
 
         `features` are names or patterns such as obs_*; without them, all columns that play no other role and do not look
         like bookkeeping. A column of text or of a category type, or one that `categorical` names, becomes one-hot features
-        `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped.
+        `column=level`, without its last level, and one block. `missing` values are an error, or their rows are dropped;
+        of labels these are nulls and the texts of `na`, so that "None" and "NA" are levels; so are whole numbers as text.
         `recorded` names columns that are kept beside the pairs, as numbers `configuration.…` are that play no other role.
         """
         from policyspace.data.columns import ColumnRoles, DataTable, choose, listed
 
-        columns = ColumnRoles(actions, features, episodes, weights, subjects, categorical, missing, recorded)
-        choice = choose(DataTable.of(frame), columns)
+        columns = ColumnRoles(actions, features, episodes, weights, subjects, categorical, missing, recorded, na=na)
+        choice = choose(DataTable.of(frame), columns, na)
         table, chosen = choice.table, listed(actions)
         values, names, blocks = table.features(choice.features)
         return cls.from_arrays(
@@ -610,18 +620,6 @@ def _actions(given: Any, names: tuple[str, ...], n: int) -> tuple[np.ndarray, tu
 def _check_length(array: np.ndarray | None, n: int, what: str) -> None:
     if array is not None and len(array) != n:
         raise InputError(f"{what} and features must have the same number of rows, found {len(array)} and {n}.")
-
-
-def _check_weights(weights: np.ndarray | None, n: int) -> None:
-    if weights is None:
-        return
-    _check_length(weights, n, "weights")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"weights must be finite and not negative, found {weights[row]} in row {row + 1}: drop it.")
-    if not weights.any():
-        raise InputError("at least one weight must be positive, found only zeros.")
 
 
 def _with_labels_that_weigh(data: Sample) -> Sample:

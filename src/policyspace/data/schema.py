@@ -11,6 +11,7 @@ from policyspace.data.choices import choice_sample
 from policyspace.data.columns import ColumnRoles, DataTable, choose, listed
 from policyspace.data.origin import Origin
 from policyspace.data.sample import ACTION_TYPES, ActionKind, ActionType, Sample
+from policyspace.data.validation import TEXTS
 from policyspace.errors import InputError
 from policyspace.safe_io import JSON, conforms, parse_json
 
@@ -214,13 +215,14 @@ def _by_name(
     if columns.choices is not None:
         return choice_sample(DataTable(frame), columns, origin, reference)
     said = {word: value for word, value in vars(columns).items() if word != "choices"}
+    said["na"] = TEXTS if columns.na is None else columns.na
     return Sample.from_frame(frame, **said, discrete=discrete, reference=reference, origin=origin)
 
 
 def _as_written(frame: "polars.DataFrame", roles: Schema, columns: ColumnRoles) -> Sample:
     """With the labels of the action as they were written, so that the reference survives."""
     assert roles.action_names is not None
-    choice = choose(DataTable(frame), columns, texts=False)
+    choice = choose(DataTable(frame), columns, ())
     table = choice.table
     values, names, blocks = table.features(choice.features)
     return Sample(

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
@@ -190,16 +190,19 @@ Missing = Literal["error", "drop"]
 TEXTS = ("", "NA", "NaN", "nan", "null", "None")
 """Texts that say that there is no value."""
 
+MISSING_LABELS = ("", "NaN", "nan")
+"""Those that say so of a label in a table: other texts are levels, for a table has nulls where it has no value."""
+
 MOST_NAMED = 5
 """Columns that a sentence counts one by one."""
 
 
 def complete(
-    frame: "polars.DataFrame", names: Sequence[str], missing: Missing, texts: bool = True
+    frame: "polars.DataFrame", names: Sequence[str], missing: Missing, texts: Collection[str] = TEXTS
 ) -> tuple["polars.DataFrame", str]:
     """The rows with a value in each of these columns, and a sentence about those that were dropped, if any.
 
-    Without `texts`, no text counts as missing: labels are as they were written.
+    Only these `texts` count as missing: other labels are as they were written.
     """
     if missing not in get_args(Missing):
         raise InputError(
@@ -220,7 +223,7 @@ def complete(
     return frame.filter(~gone), f"rows dropped for missing values: {gone.sum()} of {len(gone)} ({_counted(masks)})."
 
 
-def is_missing(series: "polars.Series", texts: bool = True) -> "polars.Series":
+def is_missing(series: "polars.Series", texts: Collection[str] = TEXTS) -> "polars.Series":
     """Which values are missing [n]: null, not a number, or one of the texts that say so."""
     import polars
 
@@ -228,7 +231,7 @@ def is_missing(series: "polars.Series", texts: bool = True) -> "polars.Series":
     if series.dtype.is_float():
         return mask | series.is_nan().fill_null(True)
     if texts and isinstance(series.dtype, polars.String | polars.Categorical | polars.Enum):
-        return mask | series.cast(polars.String).str.strip_chars().is_in(list(TEXTS)).fill_null(True)
+        return mask | series.cast(polars.String).str.strip_chars().is_in(list(texts)).fill_null(True)
     return mask
 
 
@@ -264,11 +267,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def translate_keywords(function: Callable[P, R]) -> Callable[P, R]:
+def translate_keywords(function: Callable[P, R], called: str = "") -> Callable[P, R]:
     """The same function, which understands older words and says which word an unknown one was meant to be."""
     signature = inspect.signature(function)
     known = _argument_names(signature)
-    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    name = called or function.__name__
 
     @functools.wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> R:
@@ -280,7 +283,7 @@ def translate_keywords(function: Callable[P, R]) -> Callable[P, R]:
 
 def translate_constructor(cls: type[R]) -> type[R]:
     """The same class, whose constructor understands older words too."""
-    cls.__init__ = translate_keywords(cls.__init__)  # type: ignore[method-assign]
+    cls.__init__ = translate_keywords(cls.__init__, cls.__name__)  # type: ignore[method-assign]
     return cls
 
 

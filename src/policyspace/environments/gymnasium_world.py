@@ -73,8 +73,11 @@ def to_environment_action(space: Any, action: Any, at: str) -> tuple[Any, Any]:
 
     What an agent returns may be of another type or shape, so long as it says the same.
     """
-    found = _numbers(action)
-    if found is None or found.size != math.prod(space.shape) or not np.isfinite(found).all():
+    try:
+        found = np.asarray(action)
+    except Exception as error:  # whatever an agent's own type does
+        raise _refused(space, action, at) from error
+    if found.dtype.kind not in "iufb" or found.size != math.prod(space.shape) or not np.isfinite(found).all():
         raise _refused(space, action, at)
     if isinstance(space, Discrete):
         code = found.item() - int(space.start)
@@ -87,15 +90,6 @@ def to_environment_action(space: Any, action: Any, at: str) -> tuple[Any, Any]:
     if found.dtype.kind != "f" or space.dtype.kind in "iu":
         found = found.astype(space.dtype)
     return found, found.astype(found.dtype if found.dtype.kind == "f" else np.float64)  # a copy
-
-
-def _numbers(action: Any) -> np.ndarray | None:
-    """An array of numbers, if it is one."""
-    try:
-        found = np.asarray(action)
-    except Exception:  # whatever an agent's own type does
-        return None
-    return found if found.dtype.kind in "iufb" else None
 
 
 def _refused(space: Any, action: Any, at: str) -> InputError:
@@ -118,7 +112,15 @@ def checked_bounds(parameters: Mapping[str, Sequence[float]]) -> dict[str, tuple
         )
     if not parameters:
         raise InputError("a world to configure needs a parameter, found none: name one with its bounds, gravity=5:15.")
-    return {name: _bounds(name, given) for name, given in parameters.items()}
+    found = {}
+    for name, given in parameters.items():
+        listed = list(given) if isinstance(given, Sequence | np.ndarray) else []
+        if len(listed) not in (2, 3) or not all(map(is_number, listed)) or not listed[0] < listed[1]:
+            raise InputError(
+                f"the parameter '{name}' needs bounds low < high, found {given!r:.40}: write (5, 15) or 5:15."
+            )
+        found[name] = float(listed[0]), float(listed[1])  # the third is the default
+    return found
 
 
 def checked_names(names: Sequence[str] | None) -> list[str] | None:
@@ -136,14 +138,6 @@ def checked_ways(by: Mapping[str, str] | None) -> Mapping[str, str]:
     if not isinstance(by, Mapping | None):
         raise InputError(f"by= is a way for each name, {{'gravity': 'attribute'}}, found {by!r:.60}: write it so.")
     return by or {}
-
-
-def _bounds(name: str, given: Sequence[float]) -> tuple[float, float]:
-    """The first two of two or three numbers; the third is the default."""
-    listed = list(given) if isinstance(given, Sequence | np.ndarray) else []
-    if len(listed) not in (2, 3) or not all(map(is_number, listed)) or not listed[0] < listed[1]:
-        raise InputError(f"the parameter '{name}' needs bounds low < high, found {given!r:.40}: write (5, 15) or 5:15.")
-    return float(listed[0]), float(listed[1])
 
 
 # -- Episodes of an agent in a Gymnasium environment, played one after the other and kept as trajectories.
@@ -210,7 +204,11 @@ def play(
     mask = np.arange(max(map(len, rows)))[None, :] < np.array([len(row) for row in rows])[:, None]
     known = {name: np.asarray(value, dtype=np.float64) for name, value in (configuration or {}).items()}
     seen, done, worth = (_padded(values, mask) for values in (rows, actions, rewards))
-    return Trajectories((), seen, done, worth, mask, known, _cut_off(cut, num_episodes) if own is None else ())
+    words = (
+        f"{cut} of {num_episodes} episodes were cut off after {LONGEST} steps, for the environment sets no limit: give it "
+        "one (gymnasium.wrappers.TimeLimit).",
+    )
+    return Trajectories((), seen, done, worth, mask, known, words if cut and own is None else ())
 
 
 def own_limit(env: Any) -> int | None:
@@ -221,15 +219,6 @@ def own_limit(env: Any) -> int | None:
             limits.append(env._max_episode_steps)
         env = env.env
     return max((limit for limit in limits if limit is not None and limit > 0), default=None)
-
-
-def _cut_off(count: int, num_episodes: int) -> tuple[str, ...]:
-    if not count:
-        return ()
-    return (
-        f"{count} of {num_episodes} episodes were cut off after {LONGEST} steps, for the environment sets no limit: give it "
-        "one (gymnasium.wrappers.TimeLimit).",
-    )
 
 
 def _padded(episodes: list[Any], mask: np.ndarray) -> np.ndarray:

@@ -26,8 +26,8 @@ INTERCEPT = "intercept"
 Support = frozenset[int]
 """The paper's I: which groups the agent controls."""
 
-Groups = Literal["feature", "parameter"] | Mapping[str, Sequence[str]]
-"""One group a feature, one a scalar parameter, or names given by the user."""
+Groups = Literal["feature", "parameter", "action"] | Mapping[str, Sequence[str]]
+"""One group a feature, one a scalar parameter, one a component of the action, or names given by the user."""
 
 Members = Mapping[str, list[int]]
 """Which parameters a name stands for."""
@@ -68,6 +68,9 @@ def linear_groups(
     }
     if len(scalars) < len(features) * len(rows):
         raise InputError("two parameters would have the same name feature[action]: rename a feature or an action.")
+    if groups == "action":  # actuation: all weights by which the features move one component, or one alternative
+        of_row = {row: [name for name, i in scalars.items() if i // q == a] for a, row in enumerate(rows)}
+        groups = {row: names for row, names in of_row.items() if names}
     parameters = {name: [i] for name, i in scalars.items()}
     columns = {name: [a * q + j + intercept for a in range(len(rows))] for j, name in enumerate(features)}
     whole_blocks = {name: [i for feature in inside for i in columns[feature]] for name, inside in blocks.items()}
@@ -114,7 +117,7 @@ def _partition(groups: Groups, members: Members, parameters: Members, by_feature
             raise InputError(
                 f"the groups '{groups}' belong to the policy 'network', found a linear one: use 'feature'."
             )
-        raise InputError(f"groups must be 'feature', 'parameter' or a table of names, found {groups!r}.")
+        raise InputError(f"groups must be 'feature', 'parameter', 'action' or a table of names, found {groups!r}.")
     partition: dict[str, list[int]] = {}
     for name, inside in groups.items():
         if name == INTERCEPT:
@@ -257,6 +260,7 @@ class PolicySpace(ABC):
         None  # which columns of a table are attributes of alternatives, where that was said
     )
     nuisance_names: tuple[str, ...] = ()  # parameters at the end of θ that are no weights, such as a dispersion
+    counts_events = False  # whether actions are counts whose mean and spread are one parameter
     offset: tuple[str, ...] = ()  # attributes of alternatives whose coefficient is known to be 1
 
     if not TYPE_CHECKING:  # types are checked as if every attribute were there
@@ -547,50 +551,82 @@ class Policy:
         return np.asarray(self.space.sample(rng, self.theta, features))
 
 
-class ExponentialFamily(PolicySpace):
-    """Linear policies π_θ(a|s) = h(a) exp{θᵀt(s,a) − A(θ,s)} (Definition 4.1), θ = vec of weights [k, q].
+class LinearPolicySpace(PolicySpace):
+    """Policies whose natural parameters are weights·φ(s), with weights [k, q]: what the linear families share.
 
-    The statistic is a Kronecker product, t(s,a) = u(a) ⊗ φ(s), and the log-partition depends on the state through
-    the k natural parameters η = weights·φ(s) alone; a family says what u, log h and A(η) with its two derivatives are.
+    Nuisance parameters, where a family has some, stand behind the weights, in one group with the constant: they are always
+    free, and never tested.
     """
 
-    quadratic: ClassVar[bool] = False  # is A(η) quadratic, so that the information does not depend on θ?
+    quadratic: ClassVar[bool] = False  # is log π quadratic in θ, so that the information does not depend on θ?
     row_names: tuple[str, ...]  # what each of the k rows of the weights belongs to
     intercept: bool
     linear = True
 
     def __init__(
         self,
-        features: tuple[str, ...],
-        rows: tuple[str, ...],
+        features: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        groups: Groups | None = None,
+        assume: Sequence[str] = (),
+        fixed: Any = 0.0,
+        intercept: bool | None = None,
+        blocks: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        if features is None:
+            self.defer(actions, blocks, groups=groups, assume=assume, fixed=fixed, intercept=intercept)
+            return
+        self._name_actions(actions)
+        self._set_up(features, groups, assume, fixed, intercept, blocks)
+
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
+        """Take the names of the actions, of which each has a row of weights."""
+        self.action_names = self.row_names = ("action",) if actions is None else tuple(actions)
+
+    def _set_up(
+        self,
+        features: Sequence[str],
         groups: Groups | None,
-        assume: tuple[str, ...],
+        assume: Sequence[str],
         fixed: Any,
         intercept: bool | None,
-        blocks: dict[str, tuple[str, ...]] | None,
+        blocks: Mapping[str, Sequence[str]] | None,
     ) -> None:
-        self.feature_names, self.row_names, self.intercept = features, rows, intercept is None or bool(intercept)
-        groups = "feature" if groups is None else groups
-        self.groups, self.fixed = linear_groups(features, rows, groups, assume, fixed, self.intercept, blocks or {})
+        """Groups and fixed values of the weights, with the nuisance parameters beside the constant."""
+        self.feature_names, self.intercept = tuple(features), intercept is None or bool(intercept)
+        chosen: Groups = "feature" if groups is None else groups
+        names, rows, constant = self.feature_names, self.row_names, int(self.intercept)
+        own, values = linear_groups(names, rows, chosen, tuple(assume), fixed, self.intercept, blocks or {})
+        if size := len(self.nuisance_names):
+            constants = (*range(constant), *range(len(values), len(values) + size))
+            own = (Group(INTERCEPT, constants, assumed=True), *own[constant:])
+        self.groups, self.fixed = own, np.concatenate([values, np.zeros(size)])
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of φ(s): the constant, where there is one, the features, and the nuisance parameters."""
+        return ((INTERCEPT,) if self.intercept else ()) + self.feature_names + self.nuisance_names
 
     @property
     def min_training_rows(self) -> int:
         """Some rows a column: linear policies are learned from few."""
         return 5 * len(self.column_names)
 
-    def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
-        """The rows of the matrix of weights by name."""
-        return dict(zip(self.row_names, self.weights(theta).tolist(), strict=True))
+    def as_linear(self, what: str) -> Any:
+        """The same space: it is linear."""
+        return self
 
     def group_columns(self) -> dict[int, tuple[int, ...]] | None:
-        """Whole columns of the matrix of weights."""
-        return whole_columns(self.groups, len(self.row_names), len(self.column_names), int(self.intercept))
+        """Whole columns of the matrix of weights; nuisance parameters have none."""
+        constant = int(self.intercept)
+        return whole_columns(self.groups, len(self.row_names), constant + len(self.feature_names), constant)
 
     def spread(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The standard deviation of what each weight is multiplied by [d]; NaN for the constant."""
+        """The standard deviation of what each weight is multiplied by [d]; NaN for constants and nuisance parameters."""
         around = features - np.average(features, axis=0, weights=weights)
         own = np.sqrt(np.average(around**2, axis=0, weights=weights))
-        return np.tile(np.concatenate([np.full(int(self.intercept), np.nan), own]), len(self.row_names))
+        of_weights = np.tile(np.concatenate([np.full(int(self.intercept), np.nan), own]), len(self.row_names))
+        return np.concatenate([of_weights, np.full(len(self.nuisance_names), np.nan)])
 
     def standardisation(self, data: Sample) -> np.ndarray:
         """M [d, d] with θ = M·ϑ, where ϑ are weights of features of mean 0 and standard deviation 1, in the action's unit.
@@ -598,24 +634,28 @@ class ExponentialFamily(PolicySpace):
         Without an intercept the features keep their means.
         """
         weights = np.ones(data.num_rows) if data.weights is None else data.weights
-        k, q, first = len(self.row_names), len(self.column_names), int(self.intercept)
-        spread = np.nan_to_num(self.spread(data.features, weights)[:q], nan=1.0)
+        first = int(self.intercept)
+        spread = np.nan_to_num(self.spread(data.features, weights)[: first + len(self.feature_names)], nan=1.0)
         spread[spread == 0] = 1.0
         block = np.diag(1 / spread)
         if self.intercept:
             block[0, 1:] = -np.average(data.features, axis=0, weights=weights) / spread[first:]
-        unit = data.action_type.scale(data.actions) if self.link == "identity" else np.ones(k)
-        return np.asarray(np.kron(np.diag(unit), block))
+        unit = data.action_type.scale(data.actions) if self.link == "identity" else np.ones(len(self.row_names))
+        of_weights, matrix = np.kron(np.diag(unit), block), np.eye(self.num_parameters)
+        matrix[: len(of_weights), : len(of_weights)] = of_weights
+        return matrix
 
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The columns of φ(s): the intercept, where there is one, then the features."""
-        return ((INTERCEPT,) if self.intercept else ()) + self.feature_names
 
-    @final
-    def as_linear(self, what: str) -> "ExponentialFamily":
-        """The same space: it is linear."""
-        return self
+class ExponentialFamily(LinearPolicySpace):
+    """Linear policies π_θ(a|s) = h(a) exp{θᵀt(s,a) − A(θ,s)} (Definition 4.1), θ = vec of weights [k, q].
+
+    The statistic is a Kronecker product, t(s,a) = u(a) ⊗ φ(s), and the log-partition depends on the state through
+    the k natural parameters η = weights·φ(s) alone; a family says what u, log h and A(η) with its two derivatives are.
+    """
+
+    def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
+        """The rows of the matrix of weights by name."""
+        return dict(zip(self.row_names, self.weights(theta).tolist(), strict=True))
 
     def fit_measures(self, likelihood: "Likelihood", theta: np.ndarray, data: Sample) -> FitMeasures:
         """How well θ, the estimate of this likelihood, fits the data."""

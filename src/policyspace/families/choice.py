@@ -1,6 +1,6 @@
 """The linear policy of general statistics, π(a|s) ∝ exp(θᵀt(s, a)) (Definition 4.1): actions have attributes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -14,16 +14,13 @@ from policyspace.errors import InputError
 from policyspace.families.base import (
     INTERCEPT,
     Array,
-    FitMeasures,
     Group,
     Groups,
     Key,
-    PolicySpace,
     fixed_values,
     tested_groups,
 )
-from policyspace.families.likelihood import Likelihood
-from policyspace.families.softmax import choices, measures_of_choices, roots_of_choices
+from policyspace.families.softmax import ChoicePolicy, choices
 from policyspace.safe_io import JSON
 
 
@@ -38,7 +35,7 @@ class AlternativeDesign:
 
 @final
 @translate_constructor
-class ChoiceLinear(PolicySpace):
+class ChoiceLinear(ChoicePolicy):
     """Discrete actions with attributes, π(a|s) ∝ exp(θᵀt(s, a)) over the actions that are available in s.
 
     θ holds a constant for each action but the last, one coefficient for each attribute, or one for each of its actions if
@@ -84,10 +81,6 @@ class ChoiceLinear(PolicySpace):
     """
 
     in_words = "conditional-logit"
-    discrete = True
-    asymptotic = True
-    link = "logit"
-    variance_of_mean = True
     linear = True
     intercept = False  # no column of t(s, a) is the same for all actions
     quadratic = False
@@ -333,21 +326,6 @@ class ChoiceLinear(PolicySpace):
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The probabilities of all actions but the last."""
         return np.asarray(self.probabilities(theta, features)[..., :-1])
-
-    def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """p(1 − p)."""
-        p = self.mean(theta, features)
-        return p * (1 - p)
-
-    def score_roots(
-        self, theta: np.ndarray, features: np.ndarray, covariance: np.ndarray | None
-    ) -> Iterator[np.ndarray]:
-        """Of each action, the score if it were chosen."""
-        return roots_of_choices(self.mean(theta, features))
-
-    def fit_measures(self, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
-        """How often the most probable action was chosen, and McFadden's ρ²."""
-        return measures_of_choices(self, likelihood, theta, data)
 
     def score(self, theta: Array, features: Array, actions: Array) -> Array:
         """∇_θ log π_θ(a|s) = t(s, a) − E[t(s, ·)], of shape [..., d]."""

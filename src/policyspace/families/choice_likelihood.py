@@ -12,9 +12,8 @@ from policyspace.families.base import INTERCEPT
 from policyspace.families.choice import ChoiceLinear
 from policyspace.families.concave import CurvedRows
 from policyspace.families.design import DesignMatrix
-from policyspace.families.firth import FirthLikelihood
 from policyspace.families.likelihood import ChiSquare
-from policyspace.families.softmax import SoftmaxLikelihood
+from policyspace.families.softmax import FirthLikelihood, SoftmaxLikelihood
 from policyspace.families.softmax_sums import (
     AT_ONCE,
     CURVED,
@@ -536,6 +535,7 @@ class ChoiceLikelihood(SoftmaxLikelihood):
         self.design = ChoiceDesign(space, features, weights)
         self.total_weight = self.design.total_weight
         self.rows = ChoiceRows(self.design, features, actions, weights)
+        self.prior_precision = np.eye(space.num_parameters)  # coefficients of attributes are about no label
         self._fixed = self._checked_fixed()
 
     def _separated(self) -> np.ndarray:

@@ -199,7 +199,7 @@ class ConcaveLikelihood(LinearLikelihood):
         if len(self.rows) > MANY:  # Newton on a sample first: few steps are left on all rows
             sample = self.rows.sample(max(20_000, len(self.rows) // 8), seed=1)
             # What the sample does not show must stay put, which a hair of a prior sees to.
-            hair = np.full(len(start), HAIR * sample.total_weight)
+            hair = HAIR * sample.total_weight * np.eye(len(start))
             start = regularised_maximum(sample, hair, start, everything, tolerance=1e-2)
             start = start if np.abs(start).max() < SATURATED else self._origin
         trusted = TRUSTED if len(self.rows) > MANY else 0.0
@@ -317,31 +317,29 @@ class ConcaveLikelihood(LinearLikelihood):
 
     def penalised_policy(self, support: Support | None = None) -> Policy:
         """The most likely policy under a weak prior, which is finite under separation too."""
-        return self.shrunken_policy(self.space.full_support if support is None else support, SPREAD**-2)
+        support = self.space.full_support if support is None else support
+        return self.shrunken_policy(support, SPREAD**-2 * self.prior_precision)
 
     def prior_predictive_policies(self, before: Sequence[Policy] = ()) -> list[Policy]:
         """One policy a prior."""
-        return [self.shrunken_policy(self.space.full_support, spread**-2) for spread in BETS]
+        everything = self.space.full_support
+        return [self.shrunken_policy(everything, spread**-2 * self.prior_precision) for spread in BETS]
 
     def shrunken_policy(self, support: Support, penalty: float | np.ndarray) -> Policy:
-        """By Newton's method, for the objective is concave."""
-        free = self.space.free_mask(support)
-        precision = np.broadcast_to(penalty, len(free)).copy()
-        precision[self._is_constant] = 1e-6  # finite even for an action that is hardly ever played
+        """By Newton's method, for the objective is concave; the penalty may be a matrix [d, d], too."""
+        free, const = self.space.free_mask(support), self._is_constant
+        own = np.ndim(penalty) < 2
+        precision = np.diag(np.broadcast_to(penalty, len(free))) if own else np.array(penalty)
+        precision = np.where(const | const[:, None], 0.0, precision)
+        precision[const, const] = 1e-6  # finite even for an action that is hardly ever played
         best = regularised_maximum(self.rows, precision, self._fixed, free, tolerance=1e-8)
         raw = self.design.to_raw(self.space.weights(best)).ravel()
         return Policy(self.space, np.where(free, raw, self.space.fixed))
 
-    @cached_property
-    def _is_constant(self) -> np.ndarray:
-        """Which parameters are constants [d]."""
-        columns = np.arange(len(self.space.column_names)) < int(self.space.intercept)
-        return np.tile(columns, len(self.space.row_names))
-
     def regularised(self, precision: float = 0.1) -> np.ndarray:
         """argmax log L(θ) − ½·precision·‖θ‖² of standardised features: a finite θ under separation too [d]."""
         size = self.space.num_parameters
-        prior, everything = np.full(size, precision), np.ones(size, dtype=bool)
+        prior, everything = precision * np.eye(size), np.ones(size, dtype=bool)
         best = regularised_maximum(self.rows, prior, np.zeros(size), everything, start=self._fixed)
         return self.design.to_raw(self.space.weights(best)).ravel()
 
@@ -380,12 +378,12 @@ def regularised_maximum(
     tolerance: float = TOLERANCE,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """argmax log L(θ) − ½ Σ prior_j (θ_j − centre_j)² over the free coordinates [d]."""
+    """argmax log L(θ) − ½ (θ − centre)ᵀ prior (θ − centre) over the free coordinates [d]."""
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = rows.at(theta)
-        away = theta - centre
-        return value - 0.5 * float(prior @ away**2), gradient - prior * away
+        pull = prior @ (theta - centre)
+        return value - 0.5 * float(pull @ (theta - centre)), gradient - pull
 
     begin = centre if start is None else start
-    return maximise(evaluate, lambda theta: rows.hessian(theta) + np.diag(prior), begin, free, tolerance).theta
+    return maximise(evaluate, lambda theta: rows.hessian(theta) + prior, begin, free, tolerance).theta

@@ -69,19 +69,14 @@ def dependences(space: ExponentialFamily, design: DesignMatrix) -> list[Collinea
     for start in np.flatnonzero(linked.any(axis=1) & ~design.constant).tolist():
         if start in seen:
             continue
-        component = _component(linked, start)
+        component, frontier = {start}, [start]
+        while frontier:
+            new = set(np.flatnonzero(linked[frontier.pop()]).tolist()) - component
+            component |= new
+            frontier.extend(new)
         seen |= component
         found.append(_dependence(space, design, component, offset, q))
     return found
-
-
-def _component(linked: np.ndarray, start: int) -> set[int]:
-    component, frontier = {start}, [start]
-    while frontier:
-        new = set(np.flatnonzero(linked[frontier.pop()]).tolist()) - component
-        component |= new
-        frontier.extend(new)
-    return component
 
 
 def _dependence(

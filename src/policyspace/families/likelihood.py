@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -346,6 +347,37 @@ class LinearLikelihood(Likelihood):
     def refined_estimate(self) -> tuple[np.ndarray, np.ndarray]:
         """θ̂ to all digits [d], and n·F̂ there in the coordinates of the standardised design [d, d]."""
         return self.full.theta, self.total_weight * self.standardised_information()
+
+    @cached_property
+    def prior_precision(self) -> np.ndarray:
+        """The precision of a prior of unit spread on standardised weights [d, d], whichever label is the reference.
+
+        Of one column it is 1; of a group of columns, as the levels of a category, their correlations, so that the prior is
+        about what the group adds to η, and which level is left out does not matter.
+        """
+        precision, q = np.eye(self.space.num_parameters), len(self.design.mean) + self.space.intercept
+        labels = self.label_precision()
+        for group in self.space.groups:
+            inside = [i for i in group.indices if not self._is_constant[i]]
+            columns = sorted({i % q - self.space.intercept for i in inside})
+            if not columns or len(inside) != len(labels) * len(columns):  # single parameters: no whole columns
+                continue
+            together = self.design.correlation[np.ix_(columns, columns)]
+            if np.linalg.eigvalsh(together)[0] < 1e-6:
+                continue
+            place = np.array([[a * q + c + self.space.intercept for c in columns] for a in range(len(labels))]).ravel()
+            precision[np.ix_(place, place)] = np.kron(labels, together)
+        return precision
+
+    def label_precision(self) -> np.ndarray:
+        """The same for the rows of weights of one column [k, k]."""
+        return np.eye(len(self.space.row_names))
+
+    @cached_property
+    def _is_constant(self) -> np.ndarray:
+        """Which parameters are constants [d]."""
+        columns = np.arange(len(self.space.column_names)) < int(self.space.intercept)
+        return np.tile(columns, len(self.space.row_names))
 
     @abstractmethod
     def standardised_information(self) -> np.ndarray:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from scipy.special import betainc, digamma, gammaln, polygamma
@@ -12,7 +12,7 @@ from scipy.special import betainc, digamma, gammaln, polygamma
 from policyspace.data.sample import ActionType, Count, Sample, check_counts
 from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
-from policyspace.families.base import Array, FitMeasures, Groups, Key, PolicySpace, Residuals
+from policyspace.families.base import Array, FitMeasures, Key, PolicySpace, Residuals
 from policyspace.families.likelihood import Likelihood
 from policyspace.families.nuisance import NuisanceLikelihood, NuisanceLinear
 from policyspace.families.poisson import LARGEST, MOST_DRAWN, never_counted
@@ -43,20 +43,10 @@ class NegativeBinomialLinear(NuisanceLinear):
 
     Parameters
     ----------
-    features : sequence of str, optional
-        Names of the features; without them the space takes all names from the data that it is bound to.
+    features, groups, assume, fixed, intercept, blocks
+        As in `GaussianLinear`.
     actions : sequence of str, optional
         The name of the count; by default "action".
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
-        What is tested together.
-    assume : sequence of str
-        Groups that are taken to be used, and not tested.
-    fixed : float or mapping of names to floats, default 0
-        What a weight is worth that the agent does not use.
-    intercept : bool, default True
-        Whether there is a constant.
-    blocks : mapping of names to features, optional
-        The one-hot features of each category.
 
     Examples
     --------
@@ -75,26 +65,16 @@ class NegativeBinomialLinear(NuisanceLinear):
     in_words = "negative-binomial"
     noise_source = "a negative binomial law"
 
-    def __init__(
-        self,
-        features: Sequence[str] | None = None,
-        actions: Sequence[str] | None = None,
-        groups: Groups | None = None,
-        assume: Sequence[str] = (),
-        fixed: Any = 0.0,
-        intercept: bool | None = None,
-        blocks: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        if features is None:
-            self.defer(actions, blocks, groups=groups, assume=assume, fixed=fixed, intercept=intercept)
-            return
-        self.action_names = ("action",) if actions is None else tuple(actions)
+    nuisance_names = (LOG_DISPERSION,)
+
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
+        """Take the name of the one count."""
+        super()._name_actions(actions)
         if len(self.action_names) != 1:
             raise InputError(
                 f"a negative binomial policy is of one count, found {len(self.action_names)}: identify with one after the "
                 "other, or take the policy 'poisson'."
             )
-        self.set_up(tuple(features), (LOG_DISPERSION,), groups, tuple(assume), fixed, intercept, blocks)
 
     @property
     def action_type(self) -> ActionType:

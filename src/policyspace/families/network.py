@@ -40,16 +40,21 @@ class Network(PolicySpace):
 
     def __init__(
         self,
-        features: Sequence[str],
-        rows: Sequence[str],
-        hidden: Sequence[int] | None,
-        activation: Activation | None,
-        groups: NetworkGroups | None,
-        assume: Sequence[str],
-        fixed: Any,
-        blocks: dict[str, tuple[str, ...]] | None,
+        features: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        hidden: Sequence[int] | None = None,
+        activation: Activation | None = None,
+        groups: NetworkGroups | None = None,
+        assume: Sequence[str] = (),
+        fixed: Any = 0.0,
+        blocks: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.feature_names, self.row_names = tuple(features), tuple(rows)
+        if features is None:
+            said = {"hidden": hidden, "activation": activation, "groups": groups, "assume": assume, "fixed": fixed}
+            self.defer(actions, blocks, **said)
+            return
+        self.feature_names = tuple(features)
+        self._name_actions(actions)
         self.hidden = (8,) if hidden is None else tuple(hidden)
         if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in self.hidden):
             raise InputError(f"the hidden layers must have one unit or more each, found hidden={self.hidden}.")
@@ -61,6 +66,10 @@ class Network(PolicySpace):
         check_limit("MAX_PARAMETERS", size, "the weights of a network")
         groups = "input" if groups is None else groups
         self.groups, self.fixed = _network_groups(self, groups, tuple(assume), fixed, blocks or {})
+
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
+        """Take the names of the actions, of which each has an output."""
+        self.action_names = self.row_names = ("action",) if actions is None else tuple(actions)
 
     @property
     def layer_indices(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -210,8 +219,7 @@ class GaussianNetwork(Network):
             said = {"hidden": hidden, "covariance": covariance, "activation": activation, "groups": groups}
             self.defer(actions, blocks, **said, assume=assume, fixed=fixed)
             return
-        self.action_names = ("action",) if actions is None else tuple(actions)
-        super().__init__(features, self.action_names, hidden, activation, groups, assume, fixed, blocks)
+        super().__init__(features, actions, hidden, activation, groups, assume, fixed, blocks)
         if isinstance(covariance, str) and covariance == "estimate":
             self._missing = "this network does not know its covariance yet: give it as a number or a matrix."
         else:
@@ -274,22 +282,10 @@ class SoftmaxNetwork(Network):
 
     Parameters
     ----------
-    features : sequence of str, optional
-        Names of the features; without them the space takes all names from the data that it is bound to.
+    features, hidden, activation, groups, assume, fixed, blocks
+        As in `GaussianNetwork`.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k; the last one is the reference.
-    hidden : sequence of int, default (8,)
-        Units of each hidden layer.
-    activation : {"tanh", "relu"}, default "tanh"
-        Of the hidden layers.
-    groups : {"feature", "weight"} or mapping of names to features, default "feature"
-        What is tested together: all weights out of an input, each of them, or those of several inputs.
-    assume : sequence of str
-        Groups that are taken to be used, and not tested.
-    fixed : float or mapping of names to floats, default 0
-        What a weight is worth that the agent does not use.
-    blocks : mapping of names to features, optional
-        The one-hot features of each category.
 
     Examples
     --------
@@ -305,23 +301,10 @@ class SoftmaxNetwork(Network):
     link = "logit"
     variance_of_mean = True
 
-    def __init__(
-        self,
-        features: Sequence[str] | None = None,
-        actions: Sequence[str] | None = None,
-        hidden: Sequence[int] | None = None,
-        activation: Activation | None = None,
-        groups: NetworkGroups | None = None,
-        assume: Sequence[str] = (),
-        fixed: Any = 0.0,
-        blocks: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        if features is None:
-            said = {"hidden": hidden, "activation": activation, "groups": groups, "assume": assume, "fixed": fixed}
-            self.defer(actions, blocks, **said)
-            return
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
+        """Take the names of the actions, of which all but the last have an output."""
         self.action_names = choices(actions)
-        super().__init__(features, self.action_names[:-1], hidden, activation, groups, assume, fixed, blocks)
+        self.row_names = self.action_names[:-1]
 
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """The probabilities of the first k actions."""

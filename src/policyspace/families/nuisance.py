@@ -1,23 +1,23 @@
 """Linear policies with nuisance parameters, such as thresholds or a dispersion: always free, and never tested."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from policyspace.data.rows import BLOCK, InMemoryRows, Moments, moments_of
-from policyspace.data.sample import ActionType, Sample
+from policyspace.data.sample import ActionType
 from policyspace.errors import InputError
-from policyspace.families.base import INTERCEPT, Array, Group, Groups, PolicySpace, linear_groups, whole_columns
+from policyspace.families.base import Array, LinearPolicySpace
 from policyspace.families.concave import ConcaveLikelihood, CurvedRows
 from policyspace.families.design import DesignMatrix
 from policyspace.families.likelihood import ChiSquare
 from policyspace.runtime import sum_over_chunks
 
 
-class NuisanceLinear(PolicySpace):
+class NuisanceLinear(LinearPolicySpace):
     """log π(a|s) = ℓ(η, ν; a), where η = weights·φ(s) is one number and ν are r nuisance parameters; θ = (weights, ν).
 
     A family says what ℓ is, its derivatives and their expectation. The nuisance parameters stand with the constant in one
@@ -26,31 +26,11 @@ class NuisanceLinear(PolicySpace):
 
     asymptotic = True
     variance_of_mean = True
-    linear = True
-    quadratic = False
     row_names = ("",)  # one row of weights, with the nuisance parameters at its end
 
-    intercept: bool
-
-    def set_up(
-        self,
-        features: tuple[str, ...],
-        nuisance: tuple[str, ...],
-        groups: Groups | None,
-        assume: tuple[str, ...],
-        fixed: Any,
-        intercept: bool | None,
-        blocks: Mapping[str, Sequence[str]] | None,
-    ) -> None:
-        """Groups and fixed values of the weights, and the nuisance parameters beside the constant."""
-        self.feature_names, self.nuisance_names = features, nuisance
-        self.intercept = intercept is None or bool(intercept)
-        chosen: Groups = "feature" if groups is None else groups
-        own, values = linear_groups(features, ("",), chosen, assume, fixed, self.intercept, blocks or {})
-        constants = (*range(int(self.intercept)), *range(len(values), len(values) + len(nuisance)))
-        tested = own[int(self.intercept) :]
-        self.groups = (Group(INTERCEPT, constants, assumed=True), *tested) if constants else tested
-        self.fixed = np.concatenate([values, np.zeros(len(nuisance))])
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
+        """Take the names of the actions."""
+        self.action_names = ("action",) if actions is None else tuple(actions)
 
     # -- what a family says ----------------------------------------------------------------------------------------
 
@@ -70,20 +50,6 @@ class NuisanceLinear(PolicySpace):
 
     # -- what a linear policy says of itself -----------------------------------------------------------------------
 
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The constant, where there is one, the features, and the nuisance parameters."""
-        return ((INTERCEPT,) if self.intercept else ()) + self.feature_names + self.nuisance_names
-
-    @property
-    def min_training_rows(self) -> int:
-        """Some rows a column: linear policies are learned from few."""
-        return 5 * len(self.column_names)
-
-    def as_linear(self, what: str) -> Any:
-        """The same space: η is linear in the weights."""
-        return self
-
     def weights(self, theta: Array) -> Array:
         """θ as a matrix of one row."""
         return theta[..., None, :]
@@ -91,29 +57,6 @@ class NuisanceLinear(PolicySpace):
     def weights_by_row(self, theta: np.ndarray) -> dict[str, list[float]]:
         """Every parameter by its name."""
         return {name: [float(value)] for name, value in zip(self.column_names, theta, strict=True)}
-
-    def group_columns(self) -> dict[int, tuple[int, ...]] | None:
-        """The features of every group; nuisance parameters have none."""
-        num_columns = len(self.fixed) - len(self.nuisance_names)
-        return whole_columns(self.groups, 1, num_columns, int(self.intercept))
-
-    def spread(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The standard deviation of what each weight is multiplied by [d]; NaN for constants."""
-        around = features - np.average(features, axis=0, weights=weights)
-        own = np.sqrt(np.average(around**2, axis=0, weights=weights))
-        none = np.full(len(self.nuisance_names), np.nan)
-        return np.concatenate([np.full(int(self.intercept), np.nan), own, none])
-
-    def standardisation(self, data: Sample) -> np.ndarray:
-        """M [d, d] with θ = M·ϑ, where ϑ are weights of features of mean 0 and standard deviation 1."""
-        weights = np.ones(data.num_rows) if data.weights is None else data.weights
-        spread = np.nan_to_num(self.spread(data.features, weights), nan=1.0)
-        spread[spread == 0] = 1.0
-        matrix = np.diag(1 / spread)
-        if self.intercept:
-            inside = slice(1, 1 + len(self.feature_names))
-            matrix[0, inside] = -np.average(data.features, axis=0, weights=weights) / spread[inside]
-        return matrix
 
     def design(self, features: Array) -> Array:
         """There is no exponential family for which the bounds of the theory would hold."""

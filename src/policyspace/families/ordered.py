@@ -10,16 +10,15 @@ from scipy.special import expit
 from policyspace.data.sample import Sample
 from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
-from policyspace.families.base import Array, FitMeasures, Groups, Key, PolicySpace, recorded_policy
-from policyspace.families.likelihood import Likelihood
+from policyspace.families.base import Array, Groups, Key, PolicySpace, recorded_policy
 from policyspace.families.nuisance import NuisanceLikelihood, NuisanceLinear
-from policyspace.families.softmax import choices, measures_of_choices
+from policyspace.families.softmax import ChoicePolicy, choices
 from policyspace.safe_io import JSON
 
 
 @final
 @translate_constructor
-class OrderedLinear(NuisanceLinear):
+class OrderedLinear(NuisanceLinear, ChoicePolicy):
     """Levels in an order, P(a ≤ k | s) = σ(ζ_k − weights·φ(s)): each weight moves the odds of all higher levels alike.
 
     The law of R's `polr`. Its thresholds ζ_1 < ζ_2 < … are minus the constant, and each next one the exponential of a
@@ -27,21 +26,13 @@ class OrderedLinear(NuisanceLinear):
 
     Parameters
     ----------
-    features : sequence of str, optional
-        Names of the features; without them the space takes all names from the data that it is bound to.
+    features, groups, assume, fixed, blocks
+        As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k.
     levels : sequence of str, optional
         The actions from the lowest to the highest. Without it, actions that are numbers go by their size; a space that is
         made with its actions takes these in their order.
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
-        What is tested together.
-    assume : sequence of str
-        Groups that are taken to be used, and not tested.
-    fixed : float or mapping of names to floats, default 0
-        What a weight is worth that the agent does not use.
-    blocks : mapping of names to features, optional
-        The one-hot features of each category.
 
     Examples
     --------
@@ -56,8 +47,6 @@ class OrderedLinear(NuisanceLinear):
     ('food',)
     """
 
-    discrete = True
-    link = "logit"
     in_words = "proportional-odds"
 
     def __init__(
@@ -83,8 +72,9 @@ class OrderedLinear(NuisanceLinear):
                 f"{', '.join(self.levels)}."
             )
         self._place = np.array([self.levels.index(name) for name in self.action_names])
-        gaps = tuple(f"log gap[{low}|{high}]" for low, high in zip(self.levels[1:-1], self.levels[2:], strict=True))
-        self.set_up(tuple(features), gaps, groups, tuple(assume), fixed, True, blocks)
+        above = zip(self.levels[1:-1], self.levels[2:], strict=True)
+        self.nuisance_names = tuple(f"log gap[{low}|{high}]" for low, high in above)
+        self._set_up(features, groups, assume, fixed, True, blocks)
 
     def bind(self, data: Sample) -> PolicySpace:
         """The same space over the features and actions of the data, in the order that was said or that numbers have."""
@@ -138,15 +128,6 @@ class OrderedLinear(NuisanceLinear):
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The probabilities of all actions but the last."""
         return np.asarray(self.probabilities(theta, features)[..., :-1])
-
-    def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """p(1 − p)."""
-        p = self.mean(theta, features)
-        return p * (1 - p)
-
-    def fit_measures(self, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
-        """How often the most probable action was chosen, and McFadden's ρ²."""
-        return measures_of_choices(self, likelihood, theta, data)
 
     # -- formulas --------------------------------------------------------------------------------------------------
 

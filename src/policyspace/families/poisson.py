@@ -1,6 +1,5 @@
 """Linear Poisson policy: actions that are counts, each with the mean exp(weights·φ(s))."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -10,7 +9,7 @@ from scipy.special import gammaln, xlogy
 from policyspace.data.sample import ActionType, Count, Sample, check_counts
 from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
-from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Groups, Key, PolicySpace
+from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Key, PolicySpace
 from policyspace.families.concave import ConcaveLikelihood
 from policyspace.families.design import DesignMatrix
 from policyspace.families.likelihood import Likelihood
@@ -33,20 +32,10 @@ class PoissonLinear(ExponentialFamily):
 
     Parameters
     ----------
-    features : sequence of str, optional
-        Names of the features; without them the space takes all names from the data that it is bound to.
+    features, groups, assume, fixed, intercept, blocks
+        As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the counts; by default one, named "action".
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
-        What is tested together.
-    assume : sequence of str
-        Groups that are taken to be used, and not tested.
-    fixed : float or mapping of names to floats, default 0
-        What a weight is worth that the agent does not use.
-    intercept : bool, default True
-        Whether there is a constant.
-    blocks : mapping of names to features, optional
-        The one-hot features of each category.
 
     Examples
     --------
@@ -64,25 +53,9 @@ class PoissonLinear(ExponentialFamily):
     asymptotic = True
     link = "log"
     variance_of_mean = True
+    counts_events = True
     noise_source = "a Poisson law"
     if_wider = "--policy negative-binomial estimates that spread"
-
-    def __init__(
-        self,
-        features: Sequence[str] | None = None,
-        actions: Sequence[str] | None = None,
-        groups: Groups | None = None,
-        assume: Sequence[str] = (),
-        fixed: Any = 0.0,
-        intercept: bool | None = None,
-        blocks: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        if features is None:
-            self.defer(actions, blocks, groups=groups, assume=assume, fixed=fixed, intercept=intercept)
-            return
-        rows = ("action",) if actions is None else tuple(actions)
-        self.action_names = rows
-        super().__init__(tuple(features), rows, groups, tuple(assume), fixed, intercept, blocks)
 
     @property
     def action_type(self) -> ActionType:

@@ -15,7 +15,6 @@ from policyspace.errors import InputError, nearest
 from policyspace.families.base import ExponentialFamily, Group, PolicySpace, Support, recorded_policy
 from policyspace.families.choice import ChoiceLinear
 from policyspace.families.custom import CustomPolicy
-from policyspace.families.firth import FirthLikelihood
 from policyspace.families.gaussian import GaussianLikelihood, GaussianLinear
 from policyspace.families.likelihood import Fit, Likelihood
 from policyspace.families.model_free import ModelFree, ModelFreeLikelihood
@@ -24,6 +23,7 @@ from policyspace.families.network import Activation, GaussianNetwork, Network, N
 from policyspace.families.ordered import OrderedLikelihood, OrderedLinear
 from policyspace.families.poisson import PoissonLikelihood, PoissonLinear
 from policyspace.families.softmax import SoftmaxLikelihood, SoftmaxLinear, StreamedSoftmax
+from policyspace.runtime import object_at
 
 # -- What a user says about a policy, in one object: it becomes a policy space when the data are known.
 
@@ -281,16 +281,9 @@ def _streamed_gaussian(
     return GaussianLikelihood(space, rows, moments)
 
 
-def _choice(space: ChoiceLinear, data: Sample) -> Likelihood:
-    from policyspace.families.choice_likelihood import ChoiceLikelihood
-
-    return ChoiceLikelihood(space, data.features, data.actions, data.weights)
-
-
-def _network(space: Network, data: Sample) -> Likelihood:
-    from policyspace.families.network_likelihood import NetworkLikelihood
-
-    return NetworkLikelihood(space, data.features, data.actions, data.weights)
+def _of_arrays(place: str) -> Callable[[Any, Sample], Likelihood]:
+    """Of features, actions and weights; the module of the likelihood is loaded when it is needed."""
+    return lambda space, data: object_at(place)(space, data.features, data.actions, data.weights)
 
 
 def _custom(space: CustomPolicy, data: Sample) -> Likelihood:
@@ -307,14 +300,12 @@ LIKELIHOODS: dict[Any, Callable[[Any, Sample], Any]] = {
     PoissonLinear: _linear(PoissonLikelihood),
     NegativeBinomialLinear: _linear(NegativeBinomialLikelihood),
     OrderedLinear: _linear(OrderedLikelihood),
-    ChoiceLinear: _choice,
-    Network: _network,
+    ChoiceLinear: _of_arrays("policyspace.families.choice_likelihood:ChoiceLikelihood"),
+    Network: _of_arrays("policyspace.families.network_likelihood:NetworkLikelihood"),
     CustomPolicy: _custom,
     ModelFree: ModelFreeLikelihood,
 }
 """The likelihood of each family: a new family is one line here."""
-
-SoftmaxLikelihood.penalty = FirthLikelihood  # which is made of it
 
 SUMS_OVER_ROWS: dict[Any, Callable[[Any, Rows, Moments | None, InMemoryRows, ExtremeRows | None], Likelihood]] = {
     GaussianLinear: _streamed_gaussian,

@@ -1,9 +1,10 @@
-"""Multinomial logit (Boltzmann) policy and its likelihood."""
+"""Multinomial logit (Boltzmann) policy, its likelihood, and Firth's penalised one."""
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -23,10 +24,10 @@ from policyspace.data.rows import (
 from policyspace.data.sample import Sample
 from policyspace.data.validation import translate_constructor
 from policyspace.errors import InputError
-from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Groups, Key, Support
+from policyspace.families.base import Array, ExponentialFamily, FitMeasures, Key, PolicySpace, Support
 from policyspace.families.concave import ConcaveLikelihood
 from policyspace.families.design import DesignMatrix
-from policyspace.families.likelihood import ChiSquare, Fit, Likelihood
+from policyspace.families.likelihood import ChiSquare, Fit, Likelihood, LinearLikelihood
 from policyspace.families.newton import (
     TOLERANCE,
     TRUSTED,
@@ -39,38 +40,85 @@ from policyspace.families.newton import (
 from policyspace.families.softmax_sums import (
     SoftmaxRows,
     ViolatingOf,
+    information,
     moving_coordinates,
     separating_directions,
+    softmax,
     unique_rows,
 )
 from policyspace.safe_io import JSON
+
+# -- What policies over discrete actions share.
+
+
+class ChoicePolicy(PolicySpace):
+    """A policy over discrete actions: its mean is the probabilities of all actions but the last."""
+
+    discrete = True
+    asymptotic = True
+    link = "logit"
+    variance_of_mean = True
+
+    @abstractmethod
+    def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """The probabilities of all actions but the last [n, k]."""
+
+    def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """p(1 − p)."""
+        p = self.mean(theta, features)
+        return p * (1 - p)
+
+    def score_roots(
+        self, theta: np.ndarray, features: np.ndarray, covariance: np.ndarray | None
+    ) -> Iterable[np.ndarray]:
+        """Of each action, the score [n, k] if it were chosen, times the root of its probability."""
+        p = self.mean(theta, features)
+        for a in range(p.shape[1] + 1):
+            share = p[:, a] if a < p.shape[1] else 1 - p.sum(axis=1)
+            yield ((np.arange(p.shape[1]) == a) - p) * np.sqrt(np.maximum(share, 0.0))[:, None]
+
+    def fit_measures(self, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
+        """How often the most probable action was chosen, in the sample of a log read in passes, and McFadden's ρ²."""
+        p = self.mean(theta, data.features)
+        weights = np.ones(data.num_rows) if data.weights is None else data.weights
+        total, best = likelihood.total_weight, likelihood.full.log_likelihood
+        counts = np.bincount(data.actions, weights, len(data.action_names))
+        if data.rows.label_weights is None:
+            best = float(
+                weights @ np.asarray(self.log_prob(theta, data.features, data.actions))
+            )  # without Firth's penalty
+        else:
+            counts = data.rows.label_weights
+        null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
+        zero, rows = np.zeros(self.num_parameters), np.zeros(data.num_rows, dtype=np.intp)
+        there = np.isfinite([self.log_prob(zero, data.features, rows + a) for a in range(len(counts))]).sum(axis=0)
+        equal = -total * float(np.log(len(counts)))
+        if (there < len(counts)).any():
+            equal = -float(weights @ np.log(there))
+        if self.offset or not getattr(self, "constants", True) or (there < len(counts)).any():
+            alone = likelihood.fit(frozenset()).theta
+            null = float(weights @ np.asarray(self.log_prob(alone, data.features, data.actions)))
+        every = np.column_stack([p, 1 - p.sum(axis=1)])
+        hits = float(weights @ (every.argmax(axis=1) == data.actions) / weights.sum())
+        return FitMeasures(best, null, equal, 1 - best / null, hits)
+
 
 # -- The Boltzmann linear policy: k rows of weights for k+1 actions (Table 1, second row).
 
 
 @final
 @translate_constructor
-class SoftmaxLinear(ExponentialFamily):
+class SoftmaxLinear(ChoicePolicy, ExponentialFamily):
     """Discrete actions, π(a_i|s) ∝ exp(weights_i·φ(s)); the last action is the reference, whose weights are zero.
 
     With k rows for k+1 actions the space is identifiable. The second case of Table 1 is i = k+1.
 
     Parameters
     ----------
-    features : sequence of str, optional
-        Names of the features; without them the space takes all names from the data that it is bound to.
+    features, groups, assume, fixed, intercept, blocks
+        As in `GaussianLinear`.
     actions : sequence of str, optional
         Names of the actions, in the order of their codes 0…k; the last one is the reference.
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
-        What is tested together.
-    assume : sequence of str
-        Groups that are taken to be used, and not tested.
-    fixed : float or mapping of names to floats, default 0
-        What a weight is worth that the agent does not use.
-    intercept : bool, default True
-        Whether there is a constant.
-    blocks : mapping of names to features, optional
-        The one-hot features of each category.
 
     Examples
     --------
@@ -84,45 +132,15 @@ class SoftmaxLinear(ExponentialFamily):
     """
 
     in_words = "softmax-linear"
-    discrete = True
-    asymptotic = True
-    link = "logit"
-    variance_of_mean = True
 
-    def __init__(
-        self,
-        features: Sequence[str] | None = None,
-        actions: Sequence[str] | None = None,
-        groups: Groups | None = None,
-        assume: Sequence[str] = (),
-        fixed: Any = 0.0,
-        intercept: bool | None = None,
-        blocks: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        if features is None:
-            self.defer(actions, blocks, groups=groups, assume=assume, fixed=fixed, intercept=intercept)
-            return
+    def _name_actions(self, actions: Sequence[str] | None) -> None:
+        """Take the names of the actions, of which all but the last have a row of weights."""
         self.action_names = choices(actions)
-        super().__init__(tuple(features), self.action_names[:-1], groups, tuple(assume), fixed, intercept, blocks)
+        self.row_names = self.action_names[:-1]
 
     def mean(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The probabilities of the first k actions."""
         return np.asarray(self.cumulant_gradient(self.natural(theta, features)))
-
-    def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """p(1 − p)."""
-        p = self.mean(theta, features)
-        return p * (1 - p)
-
-    def score_roots(
-        self, theta: np.ndarray, features: np.ndarray, covariance: np.ndarray | None
-    ) -> Iterator[np.ndarray]:
-        """Of each action, the score if it were chosen."""
-        return roots_of_choices(self.mean(theta, features))
-
-    def fit_measures(self, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
-        """How often the most probable action was chosen, and McFadden's ρ²."""
-        return measures_of_choices(self, likelihood, theta, data)
 
     def cautions(self, data: Sample) -> list[str]:
         """Many whole numbers that are read as labels."""
@@ -192,39 +210,6 @@ def choices(actions: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(actions)
 
 
-def roots_of_choices(p: np.ndarray) -> Iterator[np.ndarray]:
-    """The score [n, k] if an action were chosen, times the root of its probability; `p` [n, k] of all but the last."""
-    for a in range(p.shape[1] + 1):
-        share = p[:, a] if a < p.shape[1] else 1 - p.sum(axis=1)
-        yield ((np.arange(p.shape[1]) == a) - p) * np.sqrt(np.maximum(share, 0.0))[:, None]
-
-
-def measures_of_choices(space: Any, likelihood: Likelihood, theta: np.ndarray, data: Sample) -> FitMeasures:
-    """How well the probabilities of actions predict the choices; where a log is read in passes, hits are of the sample."""
-    p = space.mean(theta, data.features)
-    weights = np.ones(data.num_rows) if data.weights is None else data.weights
-    total, best = likelihood.total_weight, likelihood.full.log_likelihood
-    counts = np.bincount(data.actions, weights, len(data.action_names))
-    if data.rows.label_weights is None:
-        best = float(
-            weights @ np.asarray(space.log_prob(theta, data.features, data.actions))
-        )  # without Firth's penalty
-    else:
-        counts = data.rows.label_weights
-    null = float(counts[counts > 0] @ np.log(counts[counts > 0] / total))
-    zero, rows = np.zeros(space.num_parameters), np.zeros(data.num_rows, dtype=np.intp)
-    there = np.isfinite([space.log_prob(zero, data.features, rows + a) for a in range(len(counts))]).sum(axis=0)
-    equal = -total * float(np.log(len(counts)))
-    if (there < len(counts)).any():
-        equal = -float(weights @ np.log(there))
-    if space.offset or not getattr(space, "constants", True) or (there < len(counts)).any():
-        alone = likelihood.fit(frozenset()).theta
-        null = float(weights @ np.asarray(space.log_prob(alone, data.features, data.actions)))
-    every = np.column_stack([p, 1 - p.sum(axis=1)])
-    hits = float(weights @ (every.argmax(axis=1) == data.actions) / weights.sum())
-    return FitMeasures(best, null, equal, 1 - best / null, hits)
-
-
 def choose(key: Key, eta: Array) -> Array:
     """Action codes […] for a JAX key from logits [k, …], the last action's being 0: how many thresholds u has passed.
 
@@ -260,6 +245,11 @@ class SoftmaxLikelihood(ConcaveLikelihood):
         self.total_weight = self.design.total_weight
         self.rows = SoftmaxRows(self.design, rows, self.total_weight, num_actions, self._statistic(moments))
         self._fixed = self._checked_fixed()
+
+    def label_precision(self) -> np.ndarray:
+        """2(1 − 1/K) for K labels, −2/K between them: that of K independent weights, as far as differences show them."""
+        num = len(self.space.action_names)
+        return np.asarray(2 * (np.eye(num - 1) - 1 / num))
 
     def _statistic(self, moments: Moments) -> np.ndarray:
         """T = Σ w_i t(s_i, a_i) of standardised features [d]: products of features and labels."""
@@ -427,3 +417,121 @@ def _first_pass(
     elif found is None:
         (found,) = rows.total(by, BLOCK)
     return moments, by.completed(known, found)
+
+
+# -- Firth's penalised likelihood: log L + ½ log det F, finite even where the data are separated.
+
+DIFFERENCE = 1e-5
+"""How far weights of standardised features are moved to see how the penalised score changes."""
+
+POLISHING_STEPS = 4
+
+
+class FirthLikelihood(LinearLikelihood):
+    """The Jeffreys prior on the Boltzmann policy; the penalty is the full space's in restricted fits too, so they nest."""
+
+    space: SoftmaxLinear
+    penalised = True
+
+    def __init__(self, plain: SoftmaxLikelihood) -> None:
+        if not plain.identifiable:
+            raise InputError(
+                "Firth's penalty needs features that are not collinear, for it takes the determinant of their Fisher "
+                "information: drop a redundant feature first."
+            )
+        self.space, self.num_rows, self.law, self._plain = plain.space, plain.num_rows, plain.law, plain
+        self.total_weight, self.diverging, self.design = plain.total_weight, plain.diverging, plain.design
+        self._k = len(self.space.row_names)
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+        # log det F of raw coordinates, from that of standardised ones.
+        self._log_scale = self._k * float(np.log(plain.design.scale).sum())
+        self.full = self.fit(self.space.full_support)
+
+    def fit(self, support: Support, start: np.ndarray | None = None) -> Fit:
+        """Fisher scoring on the penalised likelihood, whose modified score is Firth's."""
+        plain, free = self._plain, self.space.free_mask(support)
+        begin = plain._fixed
+        if start is not None:
+            begin = np.where(free, plain.design.to_standardised(self.space.weights(start)).ravel(), plain._fixed)
+        best = maximise(self._evaluate, self._hessian, begin, free, max_steps=500, reach=self._reach, secant=True)
+        theta, value, gradient = best.theta, best.value, best.gradient
+        if free.all() and best.converged:  # its weights are reported, of restricted fits only the likelihood
+            theta, value, gradient = self._polished(theta, value, gradient)
+        separated = bool(plain.diverging[free].any())
+        return plain._as_fit(theta, value, gradient, best.converged, support, separated)
+
+    def _polished(self, theta: np.ndarray, value: float, gradient: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """Newton steps on the penalised score itself, its derivative by differences: weights to all digits."""
+        moves = DIFFERENCE * np.eye(len(theta))
+        slopes = [(self._evaluate(theta - m)[1] - self._evaluate(theta + m)[1]) / (2 * DIFFERENCE) for m in moves]
+        curvature = (np.array(slopes) + np.array(slopes).T) / 2
+        if np.linalg.eigvalsh(curvature)[0] <= 0:
+            return theta, value, gradient
+        for _ in range(POLISHING_STEPS):
+            moved = theta + np.linalg.solve(curvature, gradient)
+            new_value, new_gradient = self._evaluate(moved)
+            if not np.abs(new_gradient).max() < np.abs(gradient).max():
+                break
+            theta, value, gradient = moved, max(new_value, value), new_gradient
+        return theta, value, gradient
+
+    def fit_many(self, supports: Sequence[Support]) -> list[Fit]:
+        """Each fit begins at the full one, which most restrictions hardly move."""
+        return [self.fit(support, self.full.theta) for support in supports]
+
+    def _reach(self, step: np.ndarray) -> float:
+        """The largest change of a natural parameter in any row."""
+        return float(np.abs(self._rows @ step.reshape(self._k, -1).T).max())
+
+    def _evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """log L + ½ log det F and its gradient, from one pass over the rows."""
+        rows, x = self._plain.rows, self._rows
+        probabilities, log_partition = softmax(x, theta.reshape(self._k, -1, 1))
+        p = np.hstack(probabilities)
+        hessian = information(x, p.T, rows.weights)
+        self._last = theta.copy(), hessian
+        weights = np.ones(len(x)) if rows.weights is None else rows.weights
+        value = float(theta @ rows.statistic - weights @ log_partition[:, 0])
+        sign, log_det = np.linalg.slogdet(hessian)
+        if sign <= 0:
+            return -np.inf, rows.statistic - ((p * weights[:, None]).T @ x).ravel()
+        pull = (self._modification(p, hessian) - p) * weights[:, None]
+        gradient = rows.statistic + (pull.T @ x).ravel()
+        return value + 0.5 * float(log_det) + self._log_scale, gradient
+
+    def _hessian(self, theta: np.ndarray) -> np.ndarray:
+        """That of −log L; a step asks for it where the objective was last evaluated."""
+        if self._last is None or not np.array_equal(self._last[0], theta):
+            self._last = theta.copy(), self._plain.rows.hessian(theta)
+        return self._last[1]
+
+    def _modification(self, p: np.ndarray, hessian: np.ndarray) -> np.ndarray:
+        """What the penalty adds to each action of each row [n, k]: ½ tr(F⁻¹ ∂F/∂θ) = Σ_i w_i (what it adds) ⊗ φ_i.
+
+        It is ½ Σ_ab (φᵀF⁻¹_ab φ) κ_abc with κ_abc = δ_ab W_ac − W_ac p_b − p_a W_bc, the third cumulant of the actions,
+        where W = diag p − ppᵀ: ½ p_c (h_c − pᵀh) with h_a = φᵀF⁻¹_aa φ − 2 Σ_b φᵀF⁻¹_ab φ p_b.
+        """
+        x, k = self._rows, self._k
+        q = x.shape[1]
+        inverse = np.linalg.inv(hessian).reshape(k, q, k, q).transpose(1, 0, 2, 3).reshape(q, k * k * q)
+        # φᵀF⁻¹_ab φ: one product of matrices, then a sum over the features of each row.
+        leverage = ((x @ inverse).reshape(-1, k * k, q) @ x[:, :, None]).reshape(-1, k, k)
+        h = np.einsum("naa->na", leverage) - 2 * (leverage @ p[:, :, None])[:, :, 0]
+        return 0.5 * p * (h - np.sum(p * h, axis=1, keepdims=True))
+
+    @cached_property
+    def _rows(self) -> np.ndarray:
+        return self._plain.rows.standardised(slice(None))
+
+    def information(self) -> np.ndarray:
+        """F̂ at the penalised fit."""
+        features, weights = self._plain.rows.features, self._plain.rows.weights
+        return self.space.fisher(self.full.theta, features, weights)
+
+    def standardised_information(self) -> np.ndarray:
+        """The same in the coordinates of the standardised design."""
+        theta = self._plain.design.to_standardised(self.space.weights(self.full.theta)).ravel()
+        return self._plain.rows.hessian(theta) / self.total_weight
+
+
+SoftmaxLikelihood.penalty = FirthLikelihood

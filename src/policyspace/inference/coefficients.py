@@ -444,9 +444,14 @@ def coefficients_of(
     calibration = calibration_bins(expected, data) if space.link == "logit" else []
     level = f"{'profile likelihood' if interval == 'profile' else 'Wald'}, {1 - significance:.0%}"
     looked = f"{data.num_rows} of {data.num_rows_total} rows" if not data.in_memory else ""
-    return CoefficientTable(
-        rows, _fit_numbers(linear, data, theta), calibration, source, level, looked, ratio or RATIOS["logit"]
-    )
+    found = space.fit_measures(linear, theta, data)
+    num_free = linear.num_free(space.full_support) + found.num_noise_parameters
+    best, total = found.log_likelihood, linear.total_weight
+    fit = FitNumbers(
+        data.num_observed, num_free, best, found.null_log_likelihood, found.equal_shares_log_likelihood, found.mcfadden,
+        2 * num_free - 2 * best, num_free * float(np.log(total)) - 2 * best, found.hit_rate, found.explained,
+    )  # fmt: skip
+    return CoefficientTable(rows, fit, calibration, source, level, looked, ratio or RATIOS["logit"])
 
 
 def _standard_errors(likelihood: LinearLikelihood, data: Sample, clustered: bool) -> tuple[np.ndarray, float, str]:
@@ -478,16 +483,6 @@ def _units(space: Any, data: Sample) -> np.ndarray:
         return spread
     scale = data.action_type.scale(data.actions)
     return spread / np.repeat(scale, len(spread) // len(scale))
-
-
-def _fit_numbers(likelihood: LinearLikelihood, data: Sample, theta: np.ndarray) -> FitNumbers:
-    found = likelihood.space.fit_measures(likelihood, theta, data)
-    num_free = likelihood.num_free(likelihood.space.full_support) + found.num_noise_parameters
-    best, total = found.log_likelihood, likelihood.total_weight
-    return FitNumbers(
-        data.num_observed, num_free, best, found.null_log_likelihood, found.equal_shares_log_likelihood, found.mcfadden,
-        2 * num_free - 2 * best, num_free * float(np.log(total)) - 2 * best, found.hit_rate, found.explained,
-    )  # fmt: skip
 
 
 def _cell(row: Coefficient, column: str) -> str:

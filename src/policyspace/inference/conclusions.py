@@ -32,6 +32,7 @@ from policyspace.inference.base import SupportTest, TestOptions
 from policyspace.inference.coefficients import coefficients_of
 from policyspace.inference.diagnostics import NAMES as MODEL_CHECKS
 from policyspace.inference.diagnostics import ModelCheck
+from policyspace.inference.parametric import state_dispersion
 from policyspace.inference.selection import Verdicts
 from policyspace.inference.test_choice import TestChoice, has_lean_test
 from policyspace.safe_io import structured
@@ -73,6 +74,10 @@ def action_effects(likelihood: Likelihood, data: Sample) -> dict[int, float]:
     return found
 
 
+DISPERSION_LEVEL = 0.05
+"""p-value below which counts of labels spread more than independent decisions do."""
+
+
 # -- From verdicts to an answer: names for numbers, effects, and the warnings that must be read with them.
 
 
@@ -93,7 +98,7 @@ def conclude(
     if decider.simultaneous:
         correction = "simultaneous e-values"
     feedback = check.feedback(space, verdicts.adjusted, significance)
-    assumptions = (*check.assumptions, feedback, *_of_rows(data, decider), *decider.own_assumptions())
+    assumptions = (*check.assumptions, feedback, *_of_rows(data, decider, likelihood), *decider.own_assumptions())
     policy = _policy_record(space, data.origin)
     guarantee, missing = _guarantee(data, space, decider, verdicts, assumptions, policy, correction, significance)
     if choice.doubt is not None:
@@ -101,7 +106,7 @@ def conclude(
     selected, undecided, supports = _named_verdicts(space, verdicts, significance)
     groups = _group_results(data, likelihood, decider, verdicts, selected, undecided, assumptions, policy, significance)
     effects = {one.group: one.action_effect for one in groups}
-    clusters = decider.clusters
+    clusters, truth = decider.clusters, data.origin.ground_truth  # which may be of other groups
     return Identification(
         selected=selected,
         undecided=undecided,
@@ -125,16 +130,20 @@ def conclude(
         warnings=(
             *_warnings(data, likelihood, decider, verdicts, check, options), *_against_stated(data, space, guarantee, check),
         ),
-        ground_truth=_ground_truth(data, space),
+        ground_truth=truth if {group.name for group in space.groups}.issuperset(truth or ()) else None,
         version=__version__,
         subjects=decider.effects(significance),
         coefficient_maker=partial(coefficients_of, likelihood, data, effects, significance) if space.linear else None,
     )  # fmt: skip
 
 
-def _of_rows(data: Sample, decider: SupportTest) -> list[AssumptionCheck]:
-    """Subjects and sampling weights, where the test cannot take them."""
+def _of_rows(data: Sample, decider: SupportTest, likelihood: Likelihood) -> list[AssumptionCheck]:
+    """Subjects and sampling weights, where the test cannot take them, and how counts of labels spread between states."""
     found = []
+    if (dispersion := state_dispersion(likelihood, data)) is not None:
+        ratio, p = dispersion
+        words = f"decisions in one state spread {ratio:.2f} times as much as independent ones (p = {p:.2g})"
+        found.append(AssumptionCheck.of("frequency weights", p > DISPERSION_LEVEL, words, p))
     if data.subjects is not None and len(np.unique(data.subjects)) < data.num_rows:
         words = (
             f"rows of one subject belong together, and the test '{decider.name}' takes rows as independent; use the test "
@@ -196,6 +205,7 @@ def _guarantee(
         )
         return None, (*missing, *([Note(Reason.OTHER_TESTS)] if other else []))
     short = (Note(Reason.SHORT_MEMORY, {"rows": lags}),) if remembers and lags else ()
+    sampled = not data.in_memory and decider.sampled
     guarantee = Guarantee(
         quantity="fdr" if correction == "bh" else "fwer",
         level=significance,
@@ -205,14 +215,10 @@ def _guarantee(
         checked=all(one.status == "held" for one in needed) if needed and decider.grade is Grade.MODEL_BASED else None,
         grade=decider.grade,
         verdict="used" if policy.tested == "features" else "controlled",
-        sample=f"on {_sample(data)}" if not data.in_memory and decider.sampled else "",
+        sample=f"on a sample of {data.num_rows} of {data.num_rows_total} rows" if sampled else "",
         violated=stated,
     )
     return guarantee, ()
-
-
-def _sample(data: Sample) -> str:
-    return f"a sample of {data.num_rows} of {data.num_rows_total} rows"
 
 
 def _named_verdicts(
@@ -272,6 +278,8 @@ def _group_results(
                 action_effect=effects.get(g, np.nan) if effect is None else effect,
             )
         )
+    # A constant is not used, as far as these rows can tell.
+    found += [GroupResult(name, "no evidence", 0.0, 0, 1.0, 1.0, False, 0.0) for name in data.origin.constant_features]
     return tuple(found)
 
 
@@ -324,12 +332,6 @@ def _fit_summary(likelihood: Likelihood, decider: SupportTest) -> FitSummary:
         separated=full.separated,
         converged=full.converged,
     )
-
-
-def _ground_truth(data: Sample, space: PolicySpace) -> tuple[str, ...] | None:
-    """What the file says is used, where that is said of the very groups that are tested."""
-    known = data.origin.ground_truth
-    return None if known is None or not {group.name for group in space.groups}.issuperset(known) else known
 
 
 def _warnings(

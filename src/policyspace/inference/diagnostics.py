@@ -364,8 +364,11 @@ def _remedy(left: OrderedResiduals) -> str:
         return _habit(left)
     changes = int((left.actions[1:] != left.actions[:-1]).any(axis=1).sum())
     if changes < len(np.unique(left.actions, axis=0)) < len(left.actions) / 2:
-        return "; they are sorted by action: if their order means nothing, shuffle them"
-    return f"{_habit(left)}; if their order means nothing, as in a table that was sorted, shuffle them"
+        return f"; they are sorted by action{IF_WITHOUT_ORDER}"
+    return f"{_habit(left)}{IF_WITHOUT_ORDER}"
+
+
+IF_WITHOUT_ORDER = ": if their order means nothing, say so (exchangeable=True, --rows-are exchangeable)"
 
 
 def _habit(left: OrderedResiduals) -> str:

@@ -353,12 +353,13 @@ def pooled_episodes(space: PolicySpace, parts: Sequence[Episode]) -> Sample:
 # -- The mixture e-value of a linear policy: λ weighed against a prior on what is tested, cheap and valid at every look.
 
 SPREAD = 1.0
-"""τ: the prior's standard deviation for weights of standardised features (Gaussian: in units of the action's noise)."""
+"""τ: the prior's standard deviation for weights of standardised features (Gaussian: in units of the action's noise); what
+a group of several columns adds to η has it in place of its weights, so that no level and no label is special."""
 
 
 @final
 class MixtureTest(SupportTest):
-    """E_I = Π_j (1 + τ²/v_j)^{−½} · exp{½ λ_I · min_j τ²/(τ² + v_j)}, v_j the variances of what Θ_I fixes.
+    """E_I = Π_j (1 + 1/v_j)^{−½} · exp{½ λ_I · min_j 1/(1 + v_j)}, v_j the variances of what Θ_I fixes over the prior's.
 
     For one parameter this is the likelihood ratio averaged over a N(0, τ²) prior, to second order; for several a lower
     bound on it. Asymptotic, but unlike Wilks' p-value it may be looked at after every episode.
@@ -375,7 +376,7 @@ class MixtureTest(SupportTest):
                 "the mixture e-value needs features that are not collinear: drop a redundant one, or use 'universal'."
             )
         self.likelihood, self.space = likelihood, likelihood.space
-        self._variance = self._standardised_variance(likelihood)
+        self._variance, self._prior = self._standardised_variance(likelihood), np.linalg.inv(likelihood.prior_precision)
 
     def _standardised_variance(self, likelihood: LinearLikelihood) -> np.ndarray:
         """(nF̂)⁻¹ of the weights of standardised features [d, d]."""
@@ -396,7 +397,8 @@ class MixtureTest(SupportTest):
         statistic = 2 * (self.likelihood.full.log_likelihood - fit.log_likelihood)
         zeroed = np.flatnonzero(~self.space.free_mask(support))
         degrees = self.likelihood.degrees_of_freedom(support)
-        log_e = log_mixture(statistic, self._variance[np.ix_(zeroed, zeroed)], SPREAD)
+        among = np.ix_(zeroed, zeroed)
+        log_e = log_mixture(statistic, self._variance[among], SPREAD**2 * self._prior[among])
         return TestResult(support, statistic, degrees, float(np.exp(-max(log_e, 0.0))), e_value(log_e))
 
     def note(self) -> str:
@@ -404,10 +406,12 @@ class MixtureTest(SupportTest):
         return "mixture e-value, 1/E as p-value; asymptotic, valid at every look"
 
 
-def log_mixture(statistic: float, variance: np.ndarray, spread: float) -> float:
-    """log E from λ and the covariance matrix [m, m] of the m estimates that the hypothesis fixes."""
+def log_mixture(statistic: float, variance: np.ndarray, prior: np.ndarray) -> float:
+    """log E from λ and the covariance matrices [m, m] of the m estimates that the hypothesis fixes, and of their prior."""
     if not len(variance):
         return 0.0
-    v = np.maximum(np.linalg.eigvalsh(variance), np.finfo(float).tiny)
-    price = -0.5 * float(np.log1p(spread**2 / v).sum())
-    return price + 0.5 * statistic * float((spread**2 / (spread**2 + v)).min())
+    root = np.linalg.cholesky(prior)
+    half = np.linalg.solve(root, np.linalg.solve(root, variance).T)
+    v = np.maximum(np.linalg.eigvalsh((half + half.T) / 2), np.finfo(float).tiny)
+    price = -0.5 * float(np.log1p(1 / v).sum())
+    return price + 0.5 * statistic * float((1 / (1 + v)).min())

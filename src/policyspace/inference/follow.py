@@ -5,6 +5,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,7 +44,11 @@ def snapshots(
     with TemporaryDirectory() as folder:
         copy, quiet_since = Path(folder) / path.name, time.monotonic()
         while True:
-            if (now := _signature(path)) != seen:
+            now = None
+            with suppress(OSError):  # while there is no file
+                found = path.stat()
+                now = found.st_size, found.st_mtime_ns, found.st_ino
+            if now != seen:
                 seen, quiet_since = now, time.monotonic()
                 if now is not None and (lines := _copy_whole_lines(path, copy)) is not None:
                     rows, unfinished = lines
@@ -67,15 +72,6 @@ def snapshots(
     elif unfinished:
         notice(f"{path}: its last line has no end, so it may be cut off: it is not counted.")
     yield data, True
-
-
-def _signature(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file does; None while there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _copy_whole_lines(path: Path, copy: Path) -> tuple[bool, bool] | None:

@@ -318,17 +318,19 @@ class RandomEffects(SupportTest):
 
         Of a weight that does not vary within subjects no subject says anything alone.
         """
-        indices = list(self.space.groups[group].indices)
-        if not self.varying[indices].all():
+        own_indices = list(self.space.groups[group].indices)
+        if not self.varying[own_indices].all():
             return True
+        indices = [*own_indices, *self._constants]  # of the constants: what is left of the actions themselves
         said, theta = [], self.fit.average + self.fit.deviations
         for own, (features, actions, weights) in zip(theta, self._scores.rows, strict=True):
             scores = (
                 self._scores.space.score(self._scores.to_raw @ own, features, actions) @ self._scores.to_raw[:, indices]
             )
             said.append(weights[:, None] * (scores - scores.mean(axis=0)))
-        owner = np.repeat(np.arange(len(said)), [len(rows) for rows in said])
-        return lag_p(np.concatenate(said), owner) <= DEPENDENCE_LEVEL
+        owner, values = np.repeat(np.arange(len(said)), [len(rows) for rows in said]), np.concatenate(said)
+        parts = (values[:, : len(own_indices)], values[:, len(own_indices) :])
+        return min(lag_p(part, owner) for part in parts if part.shape[1]) <= DEPENDENCE_LEVEL
 
     @property
     def clusters(self) -> ClusterSummary:

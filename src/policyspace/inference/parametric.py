@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy.special import fdtrc, gammaincc
+from scipy.special import chdtrc, fdtrc, gammaincc
 
 from policyspace.answer import AssumptionCheck, ClusterSummary, Note, Reason
 from policyspace.data.sample import Sample
@@ -281,6 +281,45 @@ FEWEST_CLUSTERS = 40
 """Clusters from which the level is kept in simulations (tests/inference/test_robust_level.py); at 20 it may be 6 %."""
 
 
+FEWEST_STATES = 20
+"""States from which a covariance by state keeps its level, where rows are counts (`python -m benchmarks.counts`)."""
+
+
+def equal_states(data: Sample) -> np.ndarray:
+    """The state of each row, as a number [n]."""
+    return np.asarray(np.unique(data.features, axis=0, return_inverse=True)[1]).ravel()
+
+
+def num_counted_states(data: Sample) -> int:
+    """In how many states decisions were counted, where rows are counts of labels; 0 where they are single decisions."""
+    labels = data.action_type.num_labels is not None
+    if not labels or data.weights is None or data.sampling_weights or data.subjects is not None or not data.in_memory:
+        return 0
+    states = int(equal_states(data).max()) + 1
+    return states if data.total_weight >= 2 * states and bool((data.weights % 1 == 0).all()) else 0
+
+
+def state_dispersion(likelihood: Likelihood, data: Sample) -> tuple[float, float] | None:
+    """X²/df of the labels counted in each state beside those expected, and its p-value; None where nothing is left over."""
+    if not num_counted_states(data):
+        return None
+    codes, weights = equal_states(data), np.asarray(data.weights)
+    _, first = np.unique(codes, return_index=True)
+    expected = likelihood.space.mean(likelihood.full.theta, data.features[first])
+    assert expected is not None
+    shares = np.column_stack([expected, 1 - expected.sum(axis=1)])
+    counts = np.zeros(shares.shape)
+    np.add.at(counts, (codes, np.asarray(data.actions)), weights)
+    wanted = counts.sum(axis=1, keepdims=True) * shares
+    degrees = (counts.sum(axis=1) > 1).sum() * (shares.shape[1] - 1) - likelihood.num_free(
+        likelihood.space.full_support
+    )
+    if degrees <= 0:
+        return None
+    excess = float(((counts - wanted) ** 2 / np.maximum(wanted, 1e-9))[counts.sum(axis=1) > 1].sum())
+    return excess / degrees, float(chdtrc(degrees, excess))
+
+
 @final
 class RobustWald(SupportTest):
     """W_I = θ̂_Jᵀ V_JJ⁻¹ θ̂_J with V by cluster, J what Θ_I fixes, m = |J|.
@@ -292,7 +331,7 @@ class RobustWald(SupportTest):
     name, in_words = "robust", "cluster-robust Wald test"
     statistic_name = "W"
     monotone = False  # larger hypotheses have more degrees of freedom
-    assumes = ("form", "no feedback", "independent clusters")
+    assumes: tuple[str, ...] = ("form", "no feedback", "independent clusters")
     sampled = True
 
     def __init__(self, likelihood: Likelihood, data: Sample) -> None:
@@ -300,6 +339,11 @@ class RobustWald(SupportTest):
             raise InputError(
                 "the test 'robust' needs finite weights, found separated data: use the test 'lean' or 'firth'."
             )
+        self._states = data.subjects is None and num_counted_states(data) > 0
+        if self._states:
+            data = replace(data, subjects=equal_states(data))
+        elif data.subjects is None and not data.sampling_weights:
+            self.assumes = (*self.assumes, "independent rows")
         self.space, self.likelihood, self._data = likelihood.space, likelihood, data
         self._num_clusters = num_clusters(data)
         self._few = cr2(likelihood, data)
@@ -324,8 +368,9 @@ class RobustWald(SupportTest):
 
     @property
     def clusters(self) -> ClusterSummary:
-        """Subjects where they are known, else rows."""
-        return ClusterSummary("rows" if self._data.subjects is None else "subjects", self._num_clusters)
+        """Subjects where they are known, states where rows are counts, else rows."""
+        kind = "states" if self._states else "rows" if self._data.subjects is None else "subjects"
+        return ClusterSummary(kind, self._num_clusters)
 
     def conditions(self) -> tuple[Note, ...]:
         """What remains to be assumed."""
@@ -335,9 +380,10 @@ class RobustWald(SupportTest):
     def own_assumptions(self) -> list[AssumptionCheck]:
         """That there are enough clusters."""
         words = f"{self._num_clusters} {self.clusters.kind} are taken as independent of each other"
-        enough = self._num_clusters >= FEWEST_CLUSTERS
+        least = FEWEST_STATES if self._states else FEWEST_CLUSTERS
+        enough = self._num_clusters >= least
         if not enough:
-            words = f"{self._num_clusters} {self.clusters.kind} are too few: a covariance by cluster needs {FEWEST_CLUSTERS}"
+            words = f"{self._num_clusters} {self.clusters.kind} are too few: a covariance by cluster needs {least}"
         return [AssumptionCheck.of("independent clusters", enough, words)]
 
     def note(self) -> str:

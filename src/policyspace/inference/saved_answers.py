@@ -78,7 +78,13 @@ def _of_format_1(old: Mapping[str, Any]) -> dict[str, Any]:
     settings: Mapping[str, Any] = old["settings"]
     features, test = bool(settings.get("about_features")), settings["test"]
     stated, needed = Reason.STATED.value, [ASSUMPTIONS.get(name, name) for name in settings.get("assumes", ())]
-    assumptions = [_assumption_of_format_1(one) for one in old.get("assumptions", ())]
+    assumptions = []
+    for one in old.get("assumptions", ()):
+        name = ASSUMPTIONS.get(one["name"], one["name"])
+        # Only some of the numbers beside assumptions were p-values, and they stand in the words, too.
+        p_value = one["measure"] if name in ("form", "noise", "independent rows") else None
+        status = STATUS[one["held"]]
+        assumptions.append({"name": name, "status": status, "p_value": p_value, "message": one["words"]})
     because = old.get("test_reason", "as asked for")
     reason = {"reason": "as_requested", "values": {}}
     if because != "as asked for":
@@ -160,13 +166,6 @@ def _group_of_format_1(row: Mapping[str, Any], features: bool) -> dict[str, Any]
         "evidence": row.get("evidence"),
         "action_effect": row.get("behavioural_effect"),
     }
-
-
-def _assumption_of_format_1(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Only some of the numbers beside assumptions were p-values, and they stand in the words, too."""
-    name = ASSUMPTIONS.get(one["name"], one["name"])
-    p_value = one["measure"] if name in ("form", "noise", "independent rows") else None
-    return {"name": name, "status": STATUS[one["held"]], "p_value": p_value, "message": one["words"]}
 
 
 def _guarantee_of_format_1(promise: str, test: str, settings: Mapping[str, Any], stated: str) -> dict[str, Any]:

@@ -252,7 +252,11 @@ def search_supports(test: SupportTest, significance: float, paper_rule: bool = F
         only = not support.intersection(searched) and not paper_rule
         return Verdicts([support], tests, adjusted | unsure, only)
     lattice = Lattice.of(test, searched, [tests[g] for g in searched])
-    sufficient = lattice.decide(_criticals(law, level, lattice.degrees_of_freedom), upward_closed=not paper_rule)
+    degrees = lattice.degrees_of_freedom
+    critical = np.zeros(int(degrees.max(initial=0)) + 1)  # by degrees of freedom
+    for m in np.unique(degrees).tolist():
+        critical[m] = law.critical(level, m)
+    sufficient = lattice.decide(critical[degrees], upward_closed=not paper_rule)
     masks = without_sufficient_child(sufficient) if paper_rule else minimal(sufficient)
     largest = lattice.adjusted_p_values(law, sufficient)
     adjusted |= {g: min(1.0, factor * p) for g, p in zip(searched, largest.tolist(), strict=True)}
@@ -265,14 +269,6 @@ def _one_group_out(test: SupportTest) -> dict[int, TestResult]:
     groups = test.space.tested
     say_progress("testing groups")
     return dict(zip(groups, test.test_many([test.space.support_without(g) for g in groups]), strict=True))
-
-
-def _criticals(law: NullDistribution, level: float, degrees: np.ndarray) -> np.ndarray:
-    """The critical value of every support [2^D]."""
-    critical = np.zeros(int(degrees.max(initial=0)) + 1)
-    for m in np.unique(degrees).tolist():
-        critical[m] = law.critical(level, m)
-    return critical[degrees]
 
 
 def _greedy(

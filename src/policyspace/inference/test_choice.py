@@ -13,11 +13,19 @@ from policyspace.families.base import PolicySpace
 from policyspace.families.likelihood import Likelihood
 from policyspace.families.registry import likelihood_of
 from policyspace.inference.base import SupportTest, TestName, TestOptions
+from policyspace.inference.diagnostics import NAMES, ModelCheck
 from policyspace.inference.e_values import EProcess, MixtureTest, UniversalTest
 from policyspace.inference.lean.lean_test import LeanTest
 from policyspace.inference.lean.rows import fewest_rows
 from policyspace.inference.mixed import FEWEST_SUBJECTS, RandomEffects
-from policyspace.inference.parametric import Bootstrap, RobustWald, WilksTest, few_rows
+from policyspace.inference.parametric import (
+    FEWEST_STATES,
+    Bootstrap,
+    RobustWald,
+    WilksTest,
+    few_rows,
+    num_counted_states,
+)
 from policyspace.inference.randomised import RandomisedTest
 
 TESTS: dict[str, Callable[[Any, Sample, TestOptions], SupportTest]] = {
@@ -53,14 +61,19 @@ class TestChoice:
 
 
 def choose(
-    options: TestOptions, likelihood: Likelihood, data: Sample, lean: Callable[[], LeanTest] | None = None
+    options: TestOptions,
+    likelihood: Likelihood,
+    data: Sample,
+    lean: Callable[[], LeanTest] | None = None,
+    checked: Callable[[], ModelCheck] | None = None,
 ) -> TestChoice:
     """The test to use, and why.
 
     The tests of a policy space decide where somebody stated it; what the model check finds is said beside them. Where nobody
     did, the test `lean` decides, and the check has no part in the choice: a test that is chosen by a check of the same data
     errs more often than it says. The tests of the linear space are the fallback where rows are too few for `lean`, which is
-    made only where the choice depends on it.
+    made only where the choice depends on it. Tables whose rows have no order are those of regression: there the linear
+    space decides, where the check does not contradict it.
     """
     test, space = options.test, likelihood.space
     if options.of_paper and options.rule == "combinatorial" and test == "auto":
@@ -97,10 +110,18 @@ def choose(
     separated = likelihood.identifiable and likelihood.full.separated
     if (clustered or weighted) and likelihood.identifiable and not separated:
         return TestChoice("robust", Note(Reason.SAMPLING_WEIGHTS if weighted else Reason.CLUSTERED))
+    if not separated and (states := num_counted_states(data)) >= FEWEST_STATES and likelihood.design is not None:
+        return TestChoice("robust", Note(Reason.COUNTED_STATES, {"states": states}))
+    of_rows = data.weights is None and data.in_memory and not clustered and not separated
+    if of_rows and space.counts_events and checked is not None and checked().broken(["noise"]):
+        return TestChoice("robust", Note(Reason.DISPERSED_COUNTS))
     if not data.in_memory and likelihood.full.separated and about_features:
         return TestChoice("lean", Note(Reason.SEPARATION_OUT_OF_CORE))
     reason, doubt = Note(Reason.SPACE_STATED), None
-    if space.guess and about_features:
+    in_table = data.origin.exchangeable and space.guess and checked is not None and not checked().broken(NAMES)
+    if in_table:
+        reason = Note(Reason.EXCHANGEABLE)
+    elif space.guess and about_features:
         lean = lean or (lambda: LeanTest(space, data, options.significance, options.seed, options.clusters))
         shortage = _too_few_for_lean(data, lean)
         chance = None if shortage else lean().core.diagnosis

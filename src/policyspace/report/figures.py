@@ -247,10 +247,9 @@ def evidence_axes(answer: Identification, axes: "Axes | None" = None) -> "Axes":
 def _fill(axes: "Axes", answer: Identification, scale: str, narrow: bool = False) -> None:
     """Bars, names, verdicts and the scale; where it is narrow, shorter names and verdicts without p-values."""
     tests = _strongest(answer.groups)[::-1]
-    verdicts = [test.verdict for test in tests]
-    labels: list[str] = (
-        [*verdicts] if narrow else [f"{v}, p {_smallest(t)}" for v, t in zip(verdicts, tests, strict=True)]
-    )
+    verdicts, values = [test.verdict for test in tests], [test.adjusted_p_value for test in tests]
+    p_values = [f"= {p:.2g}" if p > 1e-300 else "< 1e-300" for p in values]
+    labels: list[str] = [*verdicts] if narrow else [f"{v}, p {p}" for v, p in zip(verdicts, p_values, strict=True)]
     _draw_bars(axes, tests, labels, 24 if narrow else 36)
     _draw_scale(axes, tests, _level(answer), scale)
     if len(tests) < len(answer.groups):
@@ -310,7 +309,10 @@ def _draw_scale(axes: "Axes", tests: Sequence[GroupResult], significance: float,
     for tick in (0, 0.3, 1, 3, 10, 30, 100, 300):
         if tick <= right and all(abs(np.sqrt(tick) - np.sqrt(other)) > 0.11 * np.sqrt(right) for other in ticks):
             ticks.append(tick)
-    axes.set_xticks(ticks, [_tick(tick) for tick in ticks], fontsize=8.5)
+    p_values = [
+        f"$10^{{-{tick:g}}}$" if 10.0**-tick < 1e-3 and tick == round(tick) else f"{10.0**-tick:.2g}" for tick in ticks
+    ]
+    axes.set_xticks(ticks, p_values, fontsize=8.5)
     axes.set_xlabel(scale, fontsize=9, color=INK)
     bare(axes, grid="x")
     axes.tick_params(axis="y", pad=7)
@@ -318,15 +320,6 @@ def _draw_scale(axes: "Axes", tests: Sequence[GroupResult], significance: float,
 
 def _evidence(tests: Sequence[GroupResult]) -> np.ndarray:
     return -np.log10(np.maximum([test.adjusted_p_value for test in tests], 1e-300)) + 0.0
-
-
-def _smallest(test: GroupResult) -> str:
-    return f"= {test.adjusted_p_value:.2g}" if test.adjusted_p_value > 1e-300 else "< 1e-300"
-
-
-def _tick(evidence: float) -> str:
-    p = 10.0**-evidence
-    return f"{p:.2g}" if p >= 1e-3 or evidence != round(evidence) else f"$10^{{-{evidence:g}}}$"
 
 
 # -- The picture of a policy's calibration: how often labels were chosen, against how often they were expected.
@@ -374,7 +367,10 @@ def draw_power(plan: SampleSizePlan, setting: Setting | None) -> "Figure":
     end = _proven_end(plan, setting, shown)
     _curves(far, plan, shown, np.geomspace(left, max(end, right), 240), bands=False)
     if setting is not None and shown:
-        _proven(far, plan, setting, shown, np.geomspace(left, max(end, right), 240))
+        pairs = np.geomspace(left, max(end, right), 240)
+        for colour, group in zip(SERIES, shown, strict=False):
+            proven = [power_bound(plan.significance, n, group.rate.value / 2, setting, len(plan.groups)) for n in pairs]
+            far.plot(pairs, proven, color=colour, linewidth=1.4, linestyle=(0, (4, 2)))
     far.set_title("solid: practice, dashed: proven", loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     _finish(far, plan.power)
     return figure
@@ -411,9 +407,10 @@ def _draw_practice(axes: "Axes", plan: SampleSizePlan) -> None:
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
     )  # fmt: skip
     axes.set_ylabel("power: the chance that the test finds the group", fontsize=9, color=INK)
-    axes.set_title(
-        _title(plan, _shown(plan)[0], shown), loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10
-    )
+    seen = _shown(plan)[0]
+    rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
+    title = f"Power against the number of pairs{rest}" if seen else "The pilot shows no effect to plan for"
+    axes.set_title(title, loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     if shown:
         axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
     _finish(axes, plan.power)
@@ -421,9 +418,9 @@ def _draw_practice(axes: "Axes", plan: SampleSizePlan) -> None:
 
 def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: np.ndarray, bands: bool) -> None:
     for colour, group in zip(SERIES, groups, strict=False):
-        axes.plot(
-            pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=_label(group)
-        )
+        # matplotlib leaves a name out of its legend if it begins with an underscore
+        name = f" {group.group}" if group.group.startswith("_") else group.group
+        axes.plot(pairs, _powers(plan, pairs, group.rate.value, group), color=colour, linewidth=1.8, label=name)
         if not bands or group.rate.low == group.rate.high:
             continue
         if len(groups) > MOST_BANDS:
@@ -435,19 +432,8 @@ def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: 
             axes.fill_between(pairs, low, high, color=colour, alpha=0.1, linewidth=0)
 
 
-def _label(group: GroupPlan) -> str:
-    """The name, which matplotlib would leave out of its legend if it began with an underscore."""
-    return f" {group.group}" if group.group.startswith("_") else group.group
-
-
 def _powers(plan: SampleSizePlan, pairs: np.ndarray, rate: float, group: GroupPlan) -> list[float]:
     return [plan.procedure.power(n, rate, group.degrees_of_freedom) for n in pairs.tolist()]
-
-
-def _proven(axes: "Axes", plan: SampleSizePlan, setting: Setting, groups: list[GroupPlan], pairs: np.ndarray) -> None:
-    for colour, group in zip(SERIES, groups, strict=False):
-        proven = [power_bound(plan.significance, n, group.rate.value / 2, setting, len(plan.groups)) for n in pairs]
-        axes.plot(pairs, proven, color=colour, linewidth=1.4, linestyle=(0, (4, 2)))
 
 
 def _proven_end(plan: SampleSizePlan, setting: Setting | None, groups: list[GroupPlan]) -> float:
@@ -461,13 +447,6 @@ def _proven_end(plan: SampleSizePlan, setting: Setting | None, groups: list[Grou
         ):
             end *= 2
     return end
-
-
-def _title(plan: SampleSizePlan, seen: list[GroupPlan], shown: list[GroupPlan]) -> str:
-    if not seen:
-        return "The pilot shows no effect to plan for"
-    rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
-    return f"Power against the number of pairs{rest}"
 
 
 def _finish(axes: "Axes", wanted: float) -> None:
@@ -496,7 +475,10 @@ def draw_subjects(found: BySubject) -> "Figure":
     if found.pooled is not None:
         columns += [("", None), ("all together", found.pooled)]
     groups = found.groups
-    evidence = np.array([[_subject_evidence(answer, group) for _, answer in columns] for group in groups])
+    evidence = np.full((len(groups), len(columns)), np.nan)
+    for x, (_, answer) in enumerate(columns):
+        for test in answer.groups if answer is not None else ():
+            evidence[groups.index(test.group), x] = -np.log10(max(test.adjusted_p_value, 1e-300))
     figure = new_figure(1.5 + 0.34 * len(groups), width=float(np.clip(2.6 + 0.34 * len(columns), 6.4, 16.0)))
     axes = figure.add_subplot()
     colours = LinearSegmentedColormap.from_list("evidence", [FAINTER, GREEN]).with_extremes(bad="white")
@@ -525,11 +507,6 @@ def draw_subjects(found: BySubject) -> "Figure":
     many = f"δ = {found.significance:g} for all of them together{again}{star}"
     axes.set_xlabel(many, fontsize=9, color=QUIET)
     return figure
-
-
-def _subject_evidence(answer: Identification | None, group: str) -> float:
-    found = {test.group: test.adjusted_p_value for test in answer.groups} if answer is not None else {}
-    return float(-np.log10(max(found[group], 1e-300))) if group in found else np.nan
 
 
 MOST_PANELS = 8

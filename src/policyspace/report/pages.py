@@ -251,7 +251,10 @@ COLUMNS_IN_WORDS = {
 
 def answer_page(answer: Identification) -> Iterator[str]:
     """The parts of the page."""
-    yield header(answer.sentence, escaped(_lead(answer)), "identification")
+    data = answer.data
+    episodes = "" if data.num_episodes is None else f" in {data.num_episodes:,} episodes"
+    lead = f"Found from {data.num_rows:,} rows of states and actions{episodes}."
+    yield header(answer.sentence, escaped(lead), "identification")
     yield from banner(escaped(f"Warning: {warning}") for warning in answer.warnings)
     picture = figure_html(draw_evidence_for_page(answer), "evidence", _picture_in_words(answer))
     yield section("Evidence for every group", picture, *_table(answer))
@@ -267,12 +270,6 @@ def answer_page(answer: Identification) -> Iterator[str]:
 
 def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
-
-
-def _lead(answer: Identification) -> str:
-    data = answer.data
-    episodes = "" if data.num_episodes is None else f" in {data.num_episodes:,} episodes"
-    return f"Found from {data.num_rows:,} rows of states and actions{episodes}."
 
 
 def _guarantee(answer: Identification) -> Iterator[str]:

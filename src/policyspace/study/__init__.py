@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 require_configure()
 
 _HOMES = {
+    "deciding": (
+        "DecisionDesign",
+        "ReturnTable",
+        "possible_supports",
+    ),
     "designs": (
         "Box",
         "DESIGNS",

@@ -87,7 +87,8 @@ class DrawingRound:
         except InputError:
             return seen
         columns, record = self.env.readings.draws_with(data.actions.reshape(data.num_rows, -1))
-        return replace(data, origin=Origin(draws=record), recorded=columns)
+        worth = np.asarray(seen.rewards)[np.asarray(seen.mask, dtype=bool)]
+        return replace(data, origin=Origin(draws=record), recorded=columns | {"reward": worth})
 
 
 @allow_single_action()
@@ -96,8 +97,22 @@ def to_arrays(world: Configurable, batch: Batch) -> Arrays:
     if isinstance(batch, Trajectories) and isinstance(world, ConfMDP):
         return _from_trajectories(world, batch)
     if isinstance(batch, Trajectories):  # nothing reads the states of an environment
-        batch = batch.pairs(world.feature_names, world.action_names)
-    return _from_demonstrations(world, batch)
+        worth = np.asarray(batch.rewards)[np.asarray(batch.mask, dtype=bool)]
+        batch = replace(batch.pairs(world.feature_names, world.action_names), recorded={"reward": worth})
+    arrays, rewards = _from_demonstrations(world, batch), np.asarray(batch.recorded.get("reward", 0.0))
+    known = rewards.dtype.kind in "biuf" and np.isfinite(rewards).all() and rewards.any()  # none are written as zeros
+    return arrays | ({"rewards": rewards.astype(np.float64)} if known else {})
+
+
+@allow_single_action()
+def episodes_with_rewards(world: Configurable, arrays: Arrays, configuration: Configuration) -> Trajectories | None:
+    """What was reported in a round, without states, if the rewards were reported too."""
+    if "rewards" not in arrays or "mask" in arrays:
+        return to_trajectories(world, arrays, configuration) if "rewards" in arrays else None
+    seen = Trajectories.of_pairs(to_demonstrations(world, arrays), configuration)
+    rewards = np.zeros(seen.mask.shape)
+    rewards[seen.mask] = arrays["rewards"][np.argsort(arrays["episodes"], kind="stable")]
+    return replace(seen, rewards=rewards)
 
 
 def configuration_of(world: Configurable, batch: Batch, given: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:

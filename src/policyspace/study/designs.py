@@ -116,7 +116,8 @@ def gradient_terms(
     """γ^t r_t Σ_{j≤t} ∇_I log π_θ(a_j|s_j) of every step: the G(PO)MDP gradient is their weighted mean (Appendix B)."""
     scores = cumulative_scores(space, theta, trajectories)[:, :, indices]
     discounted = trajectories.rewards * world.discount ** jnp.arange(trajectories.rewards.shape[1])
-    return _logged(world, trajectories, scores * discounted[..., None])
+    per_step = scores * discounted[..., None]
+    return Logged(trajectories, per_step if world.configures_transitions else per_step.sum(axis=1, keepdims=True))
 
 
 def paper_objective(
@@ -175,10 +176,6 @@ def noncentrality_gain(information: Array, theta: Array, masks: Array, num_episo
 def _log_determinant(matrix: Array, chosen: Array) -> Array:
     """log det of the rows and columns chosen by a mask."""
     return jnp.linalg.slogdet(jnp.where(chosen[:, None] & chosen[None, :], matrix, jnp.eye(len(chosen))))[1]
-
-
-def _logged(world: ConfMDP, trajectories: Trajectories, per_step: Array) -> Logged:
-    return Logged(trajectories, per_step if world.configures_transitions else per_step.sum(axis=1, keepdims=True))
 
 
 # -- What episodes tell about a policy's parameters, without densities of the world: the mean over the episodes seen.
@@ -532,9 +529,10 @@ class Simulated:
             told = self._simulated(question, points, stage, failed)
             told[0] = (evaluations * known + told[0]) / (evaluations + 1)
         omega = {name: np.asarray(entry) for name, entry in question.box.configuration(path[-1]).items()}
+        left_out = f"{len(failed)} of the simulated configurations could not be played and were left out; in one, "
         return Proposal(
             omega, self.name, question.names, value, value, 0.0, float(self.num_simulated), 1.0, np.array(path),
-            np.array(values), _left_out(failed),
+            np.array(values), [f"{left_out}{failed[0]}"] if failed else [],
         )  # fmt: skip
 
     def _simulated(
@@ -584,13 +582,6 @@ def sobol(dimension: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """The first points of a scrambled Sobol sequence in the unit cube [count, p]; a power of two of them is balanced."""
     points: np.ndarray = qmc.Sobol(dimension, rng=rng).random(count)
     return points
-
-
-def _left_out(failed: list[CannotBePlayed]) -> list[str]:
-    """What a reader must know of the candidates that could not be played."""
-    if not failed:
-        return []
-    return [f"{len(failed)} of the simulated configurations could not be played and were left out; in one, {failed[0]}"]
 
 
 def _log_det(matrix: np.ndarray, chosen: np.ndarray) -> float:

@@ -16,9 +16,8 @@ from policyspace.display import plain_data
 from policyspace.errors import InputError
 from policyspace.families.base import PolicySpace
 from policyspace.families.design import COLLINEAR
-from policyspace.families.firth import FirthLikelihood
 from policyspace.families.registry import likelihood_of
-from policyspace.families.softmax import SoftmaxLikelihood
+from policyspace.families.softmax import FirthLikelihood, SoftmaxLikelihood
 from policyspace.identification import combinatorial, identify_by_likelihood, simplified
 from policyspace.inference.base import TestName, TestOptions, holm
 from policyspace.inference.e_values import PredictiveEProcess, episodes_of, evidence
@@ -422,7 +421,9 @@ def _tested(
     try:
         if isinstance(data, str):
             raise InputError(data)
-        if doubt := _doubt(space, schedule, data):
+        # Only χ² is in doubt on batches of noise, and the paper's rule asks for it all the same.
+        asymptotic = not (schedule.paper_rule or space.multimodal or space.guess)
+        if asymptotic and (doubt := made_of_noise(data)):
             raise InputError(doubt)
         shown, data, warnings = without_unplayed_actions(space, data)
         if schedule.rule == "simplified":
@@ -437,11 +438,6 @@ def _tested(
         return found, warnings
     except InputError as error:
         return None, [*warnings, f"this batch alone could not be tested: {error}"]
-
-
-def _doubt(space: PolicySpace, schedule: Schedule, data: Sample) -> str | None:
-    """Why χ² cannot be trusted with a batch, if χ² is what would speak; the paper's rule asks for it all the same."""
-    return None if schedule.paper_rule or space.multimodal or space.guess else made_of_noise(data)
 
 
 def union_of_supports(before: list[list[str]], now: list[list[str]]) -> list[list[str]]:
@@ -474,7 +470,9 @@ def _one_at_a_time(
             found = identify_by_likelihood(penalised, part[1], TestOptions(significance=level), False)
             if both:
                 wilks = each_group_alone(WilksTest(likelihood), level).tests
-                found = _larger_p_values(found, {part[0].groups[g].name: test.p_value for g, test in wilks.items()})
+                other = {part[0].groups[g].name: test.p_value for g, test in wilks.items()}
+                both_ways = (replace(one, p_value=max(one.p_value, other[one.group])) for one in found.groups)
+                found = replace(found, groups=tuple(both_ways))  # only its p-values are used
             declared = {g.name for g in space.groups if g.assumed}
             shown = {one.group for one in found.groups if one.rejected}
             return replace(found, selected=tuple(name for name in found.selected if name in declared | shown))
@@ -482,12 +480,6 @@ def _one_at_a_time(
             wilks_alone = TestOptions("wilks", significance=level)
             return identify_by_likelihood(likelihood, data, wilks_alone, False)  # nothing was left out
     return simplified(space, data, level, "holm", test=_test_of(space, data), checked=False)
-
-
-def _larger_p_values(found: Identification, p_values: Mapping[str, float]) -> Identification:
-    """The answer with another test's p-value of a group where that is larger; only its p-values are used."""
-    groups = tuple(replace(one, p_value=max(one.p_value, p_values[one.group])) for one in found.groups)
-    return replace(found, groups=groups)
 
 
 def made_of_noise(data: Sample) -> str | None:

@@ -29,7 +29,7 @@ from policyspace.report.figures import (
     shared,
     shortened,
 )
-from policyspace.study.records import Round, Status, UnitRow
+from policyspace.study.records import Round, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +121,11 @@ def _draw_adding_up(status: Status) -> "Figure":
     spots = [Spot(scale.height(value), unit, (end, value)) for unit, value in ends.items()]
     named = [(_words(some, LONGEST, schedule.sequential, needed), some) for some in shared(spots, scale.height(needed))]
     name_points(axes, named, 1.045 * end)
-    axes.set_xticks(_far_enough_apart([0, *(r.total_episodes for r in rounds)]))
+    ticks = [end]
+    for tick in (*(r.total_episodes for r in rounds[-2::-1]), 0):
+        if ticks[-1] - tick >= 0.06 * end:
+            ticks.append(tick)
+    axes.set_xticks(ticks[::-1])
     axes.set_ylabel("log₁₀ E" if schedule.sequential else "−log₁₀ of the p-value of all rounds, by Holm")
     axes.set_xlabel("episodes reported")
     level = f"E = {10**needed:.4g}" if schedule.sequential else f"δ = {schedule.significance:g}"
@@ -140,14 +144,12 @@ def evidence_paths(status: Status) -> dict[str, list[tuple[int, float]]]:
     for record in status.rounds:
         for row in record.tests:
             if row["group"] in paths:
-                paths[row["group"]] += _looks(row, record.total_episodes)
+                if "looks" in row:
+                    looks = [(int(episode), float(log_e / np.log(10.0))) for episode, log_e in row["looks"]]
+                else:
+                    looks = [(record.total_episodes, _evidence(row["adjusted_p_value"]))]
+                paths[row["group"]] += looks
     return paths
-
-
-def _looks(row: UnitRow, total: int) -> list[tuple[int, float]]:
-    if "looks" in row:
-        return [(int(episode), float(log_e / np.log(10.0))) for episode, log_e in row["looks"]]
-    return [(total, _evidence(row["adjusted_p_value"]))]
 
 
 def _words(spots: Sequence[Spot], width: int, sequential: bool, needed: float) -> str:
@@ -162,15 +164,6 @@ def _words(spots: Sequence[Spot], width: int, sequential: bool, needed: float) -
     same = np.ptp(values) < 0.02
     sign = "=" if same else "≥" if above == sequential else "≤"
     return f"{len(spots)} units, {'E' if sequential else 'p'} {sign} {figure}"
-
-
-def _far_enough_apart(ticks: list[int]) -> list[int]:
-    """Those that can be read beside each other; the last is one of them."""
-    kept = [ticks[-1]]
-    for tick in reversed(ticks[:-1]):
-        if kept[-1] - tick >= 0.06 * ticks[-1]:
-            kept.append(tick)
-    return kept[::-1]
 
 
 def _draw_one_by_one(status: Status) -> "Figure":
@@ -201,7 +194,11 @@ def _draw_one_by_one(status: Status) -> "Figure":
     for record in rounds if letters >= SHORTEST else ():
         line, number = float(-np.log10(record.significance)), record.number + 1
         spots = [Spot(scale.height(p.value), p.unit, (number, p.value)) for p in named if p.number == number]
-        some = [(_in_column(one, letters), one) for one in shared(spots, scale.height(line))]
+        some = []
+        for one in shared(spots, scale.height(line)):
+            names = ", ".join(spot.unit for spot in one)
+            readable = len(one) == 1 or len(names) <= letters
+            some.append((shortened(names, letters) if readable else f"{len(one)} units", one))
         name_points(axes, some, number + 0.2 / column)
     step = 1 + len(rounds) // 40
     shown = rounds[::step]
@@ -244,12 +241,6 @@ def _named(points: list[EvidencePoint]) -> list[EvidencePoint]:
     never = highest.keys() - {point.unit for point in crossed}
     found = [*crossed, *(point for unit, point in highest.items() if unit in never and point.value > 0)]
     return sorted(found, key=lambda point: (point.value, point.unit))
-
-
-def _in_column(spots: Sequence[Spot], letters: int) -> str:
-    """The name of a unit, of a few, or how many there are."""
-    names = ", ".join(spot.unit for spot in spots)
-    return shortened(names, letters) if len(spots) == 1 or len(names) <= letters else f"{len(spots)} units"
 
 
 def _marks(rounds: list[Round]) -> list[Any]:

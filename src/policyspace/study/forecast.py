@@ -207,12 +207,12 @@ def forecast(
     noise = np.linalg.inv(known)
     test = Wilks(ChiSquare(), significance / max(len(units), 1))
     return [
-        _forecast(space, theta, unit, _beyond_others(information, space, unit), noise, num_episodes, test)
+        _forecast(space, theta, unit, beyond_others(information, space, unit), noise, num_episodes, test)
         for unit in units
     ]
 
 
-def _beyond_others(information: np.ndarray, space: PolicySpace, unit: int) -> np.ndarray:
+def beyond_others(information: np.ndarray, space: PolicySpace, unit: int) -> np.ndarray:
     """What an episode tells about a unit when all other weights are unknown: the Schur complement."""
     mine = np.array(space.groups[unit].indices)
     others = np.setdiff1d(np.arange(len(information)), mine)

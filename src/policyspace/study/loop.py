@@ -14,7 +14,7 @@ from policyspace.display import remembering_its_call
 from policyspace.errors import InputError
 from policyspace.families.base import PolicySpace
 from policyspace.families.jax_backend import jax
-from policyspace.study.designs import Design, DesignProblem, Proposal, default_design
+from policyspace.study.designs import Design, DesignProblem, default_design
 from policyspace.study.evidence import (
     Batch,
     estimated_theta,
@@ -134,8 +134,13 @@ class Loop:
             DesignProblem(world, space, theta, logged, _indices(space, names), size, key, self._earlier)
         )
         omega = world.check_configuration(proposal.configuration)
+        # Why this ω: the objective, its two terms, and how far the data can be trusted about it.
+        names_of_reasons = ("objective", "gain", "cost", "effective_sample_size", "largest_weight")
+        reasons = {name: float(getattr(proposal, name)) for name in names_of_reasons}
+        reasons["objective_before"] = float(proposal.values[0])
         request = RoundPlan(
-            len(status.rounds), plain(omega), proposal.design, proposal.units, _reasons(proposal), size, level, [],
+            len(status.rounds), plain(omega), proposal.design, proposal.units,
+            {name: value if math.isfinite(value) else None for name, value in reasons.items()}, size, level, [],
             proposal.warnings,
         )  # fmt: skip
         if forecast_key is None:
@@ -145,7 +150,13 @@ class Loop:
         if space.linear and not status.schedule.sequential:
             known, undecided = status.rounds[source].num_episodes, _indices(space, status.undecided)
             expected = forecast(world, space, theta, logged, known, omega, undecided, size, level, forecast_key)
-        return replace(request, forecasts=expected, warnings=[*proposal.warnings, *_doubts(proposal)])
+        doubts = []
+        if proposal.objective < proposal.values[0]:
+            doubts = [
+                "by its own estimate the design has found nothing better than where it began: its simulated episodes are "
+                "few, and another design may do better."
+            ]
+        return replace(request, forecasts=expected, warnings=[*proposal.warnings, *doubts])
 
 
 @explain_arguments
@@ -283,20 +294,3 @@ class ConfiguredRun(Rounds, Iterator[Round]):
 
 def _indices(space: PolicySpace, names: tuple[str, ...]) -> list[int]:
     return [i for i, group in enumerate(space.groups) if group.name in names]
-
-
-def _reasons(proposal: Proposal) -> dict[str, float | None]:
-    """Why this ω: the objective, its two terms, and how far the data can be trusted about it."""
-    names = ("objective", "gain", "cost", "effective_sample_size", "largest_weight")
-    values = {name: float(getattr(proposal, name)) for name in names} | {"objective_before": float(proposal.values[0])}
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
-
-
-def _doubts(proposal: Proposal) -> list[str]:
-    """What the numbers of a design say against it."""
-    if proposal.objective >= proposal.values[0]:
-        return []
-    return [
-        "by its own estimate the design has found nothing better than where it began: its simulated episodes are few, and "
-        "another design may do better."
-    ]

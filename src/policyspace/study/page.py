@@ -82,7 +82,7 @@ class ExampleRun:
             return f"{len(last.selected)} features shown to be controlled, {len(last.undecided)} undecided"
         owned = set(self.truth) & set(self.units)
         found, false = owned & set(last.selected), set(last.selected) - set(self.truth)
-        return f"{len(found)} of {len(owned)} controlled features found, {_count(len(false))} falsely"
+        return f"{len(found)} of {len(owned)} controlled features found, {len(false) or 'none'} falsely"
 
 
 def draw_rounds(story: ExampleRun) -> "Figure":
@@ -160,10 +160,6 @@ def _legend(figure: "Figure", story: ExampleRun, num_shown: int) -> None:
     if not all_shown:
         note = f"{num_shown} of {len(story.rounds)} rounds shown: the first, those that show most, the last"
         figure.text(0.025, 0.12 / height, note, fontsize=9, color=QUIET, style="italic")
-
-
-def _count(number: int) -> str:
-    return "none" if number == 0 else str(number)
 
 
 # -- The page of a study or a configured run: the answer so far, the rounds in pictures and words, and what comes next.

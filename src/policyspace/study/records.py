@@ -125,6 +125,12 @@ class RoundPlan:
                 f"det of the expected information of {self.num_episodes} episodes is {_figure(after)}, {_figure(before)} "
                 "where the last episodes are from."
             )
+        if self.design == "decision":
+            return (
+                f"For want of knowing {units}, choosing a configuration may lose {_figure(self.reasons.get('gain'))} of the "
+                f"return: this round is expected to lower that by {_figure(after)}, one where the last episodes are from by "
+                f"{_figure(before)}."
+            )
         if self.design == "none":
             return "The world is left as it is: only watching longer can show more."
         if self.design == "paper":

@@ -180,12 +180,17 @@ def default_design(world: "Configurable") -> str:
     return "d-optimal" if isinstance(world, ConfMDP) else "simulated"
 
 
-def design_for(name: str, world: "Configurable") -> "Design":
-    """A design by name, with the paper's penalty for the paper's worlds."""
+def design_for(
+    name: str, world: "Configurable", learn: Callable[[Any], Any] | None = None, tolerance: float | None = None
+) -> "Design":
+    """A design by name, with the paper's penalty for the paper's worlds; who learns, for the design "decision"."""
+    from policyspace.study.deciding import DecisionDesign
     from policyspace.study.designs import ANYWHERE, DESIGNS, PaperObjective
     from policyspace.worlds.confmdp import ConfMDP
 
-    known = {**DESIGNS, **ANYWHERE}
+    if name == "decision":
+        return DecisionDesign(world, learn, tolerance)
+    known = {**DESIGNS, **ANYWHERE, "decision": DecisionDesign}
     if name not in known:
         raise InputError(f"there is no design '{name}': {nearest(name, known)}")
     if name not in ANYWHERE and not isinstance(world, ConfMDP):
@@ -348,19 +353,35 @@ class Study(Rounds):
         truth = truths[0] if truths and all(truth == truths[0] for truth in truths) else None
         return Status(schedule, rounds, request, [row.told_at for row in rows], self.settings, truth)
 
-    def ask(self) -> RoundPlan | None:
+    def ask(
+        self, design: str | None = None, tolerance: float | None = None, learn: Callable[[Any], Any] | None = None
+    ) -> RoundPlan | None:
         """The next configuration, why, what it would settle and how many episodes it needs; None at the study's end.
 
-        The same answer until the next `tell`, on every machine: it is written down when it is first asked for.
+        The same answer until the next `tell`, on every machine: it is written down when it is first asked for. A `design`
+        takes the place of the study's own for this round: "decision" is the round that most lowers the regret of choosing a
+        configuration for the agent; where the regret is at most the `tolerance`, it says that the study may stop. In an
+        environment it needs `learn(env)`.
         """
         status = self.status()
-        if status.finished is not None or status.request is not None:
-            return None if status.finished is not None else status.request
+        name = str(self.settings["design"]) if design is None else design
+        chosen = design_for(name, self.world, learn, tolerance) if design is not None or learn or tolerance else None
+        if chosen is not None and not (chosen.joint and status.schedule.joint):
+            raise InputError("a design of one round is for all undecided units at once, found one for single units.")
+        if status.finished is not None:
+            return None
+        if status.request is not None:
+            if design is not None and status.request.design not in (None, design):
+                raise InputError(
+                    f"round {status.request.number + 1} was asked for by the design '{status.request.design}' and is "
+                    "not yet reported: tell it first."
+                )
+            return status.request
         from policyspace.families.jax_backend import jax
 
         number = len(status.rounds)
         keys = jax.random.split(jax.random.fold_in(jax.random.key(self.settings["seed"]), number))
-        request = self._loop(status).ask(keys[0], keys[1])
+        request = self._loop(status, chosen).ask(keys[0], keys[1])
         assert request is not None  # for the study is not finished
         return RoundPlan.from_dict(self._store.keep_request(number, request.to_dict()))
 
@@ -440,6 +461,13 @@ class Study(Rounds):
 
         return to_demonstrations(self.world, self._store.data(number))
 
+    def episodes(self, number: int) -> "Trajectories | None":
+        """What was reported in a round with its rewards; None where no rewards were reported (a column "reward")."""
+        from policyspace.study.batches import episodes_with_rewards
+
+        omega = self.world.check_configuration(self.rounds()[number].configuration)
+        return episodes_with_rewards(self.world, self._store.data(number), omega)
+
     def _pairs(self, number: int) -> "Sample | str":
         """The pairs reported in a round, or why it has none to test."""
         from policyspace.study.batches import to_batch
@@ -458,9 +486,9 @@ class Study(Rounds):
         key = jax.random.fold_in(jax.random.key(self.settings["seed"]), 1000 + number)
         return self.world.simulate(self.space, theta, omega, key, NUM_SIMULATED) if seen is None else seen
 
-    def _loop(self, status: Status) -> "Loop":
-        """The loop where it stands, with the data in the file."""
+    def _loop(self, status: Status, design: "Design | None" = None) -> "Loop":
+        """The loop where it stands, with the data in the file, by the study's own design or another one."""
         from policyspace.study.loop import Loop
 
-        world, space, design = self.world, self.space, design_for(self.settings["design"], self.world)
+        world, space, design = self.world, self.space, design or design_for(self.settings["design"], self.world)
         return Loop(world, space, design, self.settings["initial"], status, self._pairs, self._trajectories)

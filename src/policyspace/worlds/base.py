@@ -153,7 +153,8 @@ def checked_configuration(
     configuration = {parameter.name: parameter.default_array() for parameter in parameters}
     # Whole parameters first, so that `row[2]=5, row=[…]` does not depend on the order of writing.
     for name, value in sorted(given.items(), key=lambda item: "[" in item[0]):
-        base, index = _element(name)
+        match = re.fullmatch(r"([^\[\]]+)\[\s*(\d{1,9}(?:\s*,\s*\d{1,9})*)\s*\]", name)  # row[2]
+        base, index = (match[1].strip(), tuple(map(int, match[2].split(",")))) if match else (name, None)
         if base not in known:
             raise InputError(
                 f"the configuration names '{name}', which this world does not have: {nearest(base, known)}"
@@ -166,7 +167,13 @@ def checked_configuration(
         else:
             configuration[base][index] = _numbers(name, value, ())
     for name, value in configuration.items():
-        _check_bounds(known[name], value)
+        low, high = known[name].low, known[name].high
+        if not np.isfinite(value).all():
+            raise InputError(f"the configuration's '{name}' must be finite, found NaN or infinity.")
+        if (outside := value[(value < low) | (value > high)]).size:
+            raise InputError(
+                f"the configuration's '{name}' must lie between {low:g} and {high:g}, found {outside[0]:g}."
+            )
     return configuration
 
 
@@ -195,14 +202,6 @@ def parse_configuration(text: str | Path) -> Mapping[str, Any]:
     return given
 
 
-def _element(name: str) -> tuple[str, tuple[int, ...] | None]:
-    """`row[2]` → ("row", (2,)); `row` → ("row", None)."""
-    match = re.fullmatch(r"([^\[\]]+)\[\s*(\d{1,9}(?:\s*,\s*\d{1,9})*)\s*\]", name)
-    if match is None:
-        return name, None
-    return match[1].strip(), tuple(int(i) for i in match[2].split(","))
-
-
 def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.array(value, dtype=np.float64)
@@ -213,17 +212,6 @@ def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
         wanted = "one number" if shape == () else f"numbers of shape {shape}"
         raise InputError(f"the configuration's '{name}' must be {wanted}, found shape {array.shape}.")
     return array
-
-
-def _check_bounds(parameter: ConfigurationParameter, value: np.ndarray) -> None:
-    if not np.isfinite(value).all():
-        raise InputError(f"the configuration's '{parameter.name}' must be finite, found NaN or infinity.")
-    outside = value[(value < parameter.low) | (value > parameter.high)]
-    if outside.size:
-        raise InputError(
-            f"the configuration's '{parameter.name}' must lie between {parameter.low:g} and {parameter.high:g}, "
-            f"found {outside[0]:g}."
-        )
 
 
 # -- What a loop of configuring must know of a world: what can be set, what agents perceive and do, and how to watch one.

@@ -173,7 +173,7 @@ class ConfMDP(Configurable):
         """a ~ π_θ(·|s) from the first key, s' ~ p_ω(·|s, a) from the second."""
         num_episodes = jax.tree.leaves(states)[0].shape[-1]
         free = self.num_normals is None
-        over = _each if free else _as_it_is
+        over = _each if free else lambda method, _: method
         features = over(self.features, -1)(states)
         actions = space.sample(keys[0], theta, features.T)
         if self.num_normals is None:
@@ -188,10 +188,6 @@ class ConfMDP(Configurable):
 
 def _each(method: Any, in_axes: Any) -> Any:
     return jax.vmap(method, in_axes, out_axes=-1)
-
-
-def _as_it_is(method: Any, _: Any) -> Any:
-    return method
 
 
 def check_simulated(world: ConfMDP, num_episodes: int) -> None:

@@ -68,7 +68,10 @@ class WorldEnv(gymnasium.Env):  # type: ignore[misc]
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
         """One step s' ~ p_ω(·|s, a); an episode that reaches the horizon is truncated."""
         self._key, key = jax.random.split(self._key)
-        action = _world_action(self.world, action)
+        action = np.asarray(action)
+        if self.world.action_bounds is not None:  # from Gymnasium's units to the world's
+            low, high = self.world.action_bounds
+            action = low + (action.astype(np.float64) + 1.0) / 2.0 * (high - low)
         self._state, reward, end = _advance(self.world, key, self._state, action, self.configuration)
         self._path.append(_numbers(self._state))
         late = len(self._path) > self.world.horizon
@@ -86,14 +89,6 @@ class WorldEnv(gymnasium.Env):  # type: ignore[misc]
 
     def _configuration(self, given: Mapping[str, Any] | str | None) -> Configuration:
         return self.world.check_configuration(parse_configuration(given) if isinstance(given, str) else given or {})
-
-
-def _world_action(world: ConfMDP, action: Any) -> np.ndarray:
-    """From Gymnasium's units to the world's."""
-    if world.action_bounds is None:
-        return np.asarray(action)
-    low, high = world.action_bounds
-    return low + (np.asarray(action, dtype=np.float64) + 1.0) / 2.0 * (high - low)
 
 
 def _numbers(state: State) -> np.ndarray:

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from policyspace import InputError
-from policyspace.data import ColumnRoles, Threads, data_set, data_set_of, files_of, is_many, open_log
+from policyspace.data import ColumnRoles, Threads, data_set, data_set_of, files_of, is_many, open_log, table_of
 
 NUM = 4000
 
@@ -114,6 +114,27 @@ def test_text_is_judged_far_behind_its_first_block(tmp_path, line, words, packed
         opened(path)
     assert str(error.value).startswith(f"{path}: ")
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1", "NA", "3"], ["1", "NA", "3"]),
+        (["+1", "-2"], ["+1", "-2"]),
+        ([" 1", " 2"], [" 1", " 2"]),
+        (["True", "FALSE"], [True, False]),
+        (["0x1", "2"], ["0x1", "2"]),
+        (["2024-01-01T10:00", "2024-01-02T10:00"], ["2024-01-01T10:00", "2024-01-02T10:00"]),
+        (["01", "2"], [1, 2]),
+        (["1", "", "2.5"], [1.0, None, 2.5]),
+        (['"x\ny"', '"1,2"'], ["x\ny", "1,2"]),
+    ],
+)
+def test_text_is_of_the_same_types_at_once_and_in_parts(tmp_path, cells, values):
+    path = tmp_path / "x.csv"
+    path.write_text("".join(f"{cell},0\n" for cell in ["a", *cells]).replace("a,0", "a,b", 1))
+    assert data_set(files_of(path)).read()[0]["a"].to_list() == values
+    assert table_of(path)[0]["a"].to_list() == values
 
 
 def test_numbers_that_are_whole_at_first_may_be_broken_later(tmp_path):

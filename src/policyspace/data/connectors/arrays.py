@@ -41,10 +41,18 @@ def is_array_dict(source: Any) -> bool:
 
 def load_array_dict(source: Any) -> StoredTable:
     """The rows of a mapping; without a word for observations, one array is one column."""
+    import polars
+
     found = {thing: next((source[w] for w in words if w in source), None) for thing, words in WORDS.items()}
     observations, actions = found.pop("observations"), found.pop("actions")
     if observations is None or actions is None:
-        return _table(source), None
+        try:
+            return polars.DataFrame({str(name): np.asarray(values) for name, values in source.items()}), None
+        except (ValueError, TypeError, polars.exceptions.PolarsError) as error:
+            raise InputError(
+                "a dict of arrays must hold 'observations' and 'actions', or columns of one length, found "
+                f"{', '.join(map(repr, source))}: rename or reshape them."
+            ) from error
     recorded = {name: values for name, values in found.items() if values is not None and name != "episodes"}
     if found["episodes"] is None and num_rows(observations) == num_rows(actions) + 1:
         return as_recording([(observations, actions, recorded)]).stored()
@@ -62,18 +70,6 @@ def _is_column(values: Any, actions: Any) -> bool:
         return False
     array = np.asarray(values)
     return array.ndim == 1 and array.dtype.kind in "biufU"
-
-
-def _table(source: Mapping[str, Any]) -> Any:
-    import polars
-
-    try:
-        return polars.DataFrame({str(name): np.asarray(values) for name, values in source.items()})
-    except (ValueError, TypeError, polars.exceptions.PolarsError) as error:
-        raise InputError(
-            "a dict of arrays must hold 'observations' and 'actions', or columns of one length, found "
-            f"{', '.join(map(repr, source))}: rename or reshape them."
-        ) from error
 
 
 # -- stable-baselines3's rollout and replay buffers.

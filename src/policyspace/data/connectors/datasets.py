@@ -166,13 +166,13 @@ def is_minari_dataset(source: Any) -> bool:
 def load_minari_dataset(source: Any) -> StoredTable:
     """Every episode without its last observation; ω in its options is recorded, and stated where it never varies."""
     dataset = _dataset(source) if isinstance(source, str | Path) else source
-    given = [
-        metadata.get("options") or {} for metadata in dataset.storage.get_episode_metadata(dataset.episode_indices)
-    ]
-    options = [_configuration(one) for one in given]
+    stored = dataset.storage.get_episode_metadata(dataset.episode_indices)
+    given = [_given(metadata.get("options") or {}) for metadata in stored]
+    # ω as plain numbers: the entry 'configuration' of the options, or all of them; what is no number is left out.
+    options = [{name: value.tolist() for name, value in one.items() if value.dtype.kind in "biuf"} for one in given]
     first = options[0] if options else {}
     constant = bool(first) and all(one == first for one in options)
-    lost = sorted({name for one in given for name in _no_numbers(one)})
+    lost = sorted({name for one in given for name, value in one.items() if value.dtype.kind not in "biuf"})
     caution = f"The reset options {', '.join(lost)} are no numbers, and are left out of the configuration."
     return as_recording(
         _episodes(dataset, options),
@@ -194,16 +194,6 @@ def _episodes(dataset: Any, options: Sequence[Mapping[str, JSON]]) -> Iterator[E
         )
 
 
-def _configuration(options: Mapping[str, Any]) -> dict[str, JSON]:
-    """ω as plain numbers: the entry 'configuration' of the options, or all of them; what is no number is left out."""
-    return {name: value.tolist() for name, value in _given(options).items() if value.dtype.kind in "biuf"}
-
-
-def _no_numbers(options: Mapping[str, Any]) -> list[str]:
-    """The options that cannot be part of ω."""
-    return [name for name, value in _given(options).items() if value.dtype.kind not in "biuf"]
-
-
 def _given(options: Mapping[str, Any]) -> dict[str, np.ndarray]:
     given = options.get("configuration", options)
     named = given if isinstance(given, Mapping) else {"configuration": given}
@@ -216,14 +206,12 @@ def _columns(configuration: Mapping[str, JSON]) -> list[Column]:
 
 def _folder(path: Path) -> Path | None:
     """The folder that holds the data of a dataset, given it or the one above it."""
-    return next((folder for folder in (path / "data", path) if _is_minari(folder / "metadata.json")), None)
-
-
-def _is_minari(metadata: Path) -> bool:
-    if not metadata.is_file():
-        return False
-    with metadata.open("rb") as file:
-        return b"minari_version" in file.read(limit("MAX_SETTINGS_BYTES"))
+    for folder in (path / "data", path):
+        if (metadata := folder / "metadata.json").is_file():
+            with metadata.open("rb") as file:
+                if b"minari_version" in file.read(limit("MAX_SETTINGS_BYTES")):
+                    return folder
+    return None
 
 
 def _dataset(source: str | Path) -> Any:

@@ -128,7 +128,7 @@ class ColumnLayout:
         """Without the rows that miss a value, if they are to be dropped; numbers must be finite either way."""
         frame, gone = DataTable.of(table).frame, None
         for name in table.column_names:
-            mask = is_missing(frame[name], self.texts and name in self.coded)
+            mask = is_missing(frame[name], TEXTS if self.texts and name in self.coded else ())
             if mask.any() and self.missing == "error":
                 row = int(mask.arg_max() or 0)
                 value = frame[name][row]

@@ -40,7 +40,7 @@ from policyspace.data.rows import (
 )
 from policyspace.data.sample import Sample
 from policyspace.data.schema import Schema, is_as_written, with_roles
-from policyspace.data.validation import is_discrete
+from policyspace.data.validation import TEXTS, is_discrete
 from policyspace.errors import InputError
 from policyspace.runtime import check_limit, sum_tuples
 
@@ -134,7 +134,12 @@ class Scan:
         layout = self.layout
         taken, sums = self._taken(table, start)
         most = {name: MAX_LEVELS if name in layout.categories else MOST_LABELS for name in layout.coded}
-        values = {name: _counted(name, taken.codes[name], most[name]) for name in layout.coded}
+        values = {}
+        for name in layout.coded:
+            codes, labels = taken.codes[name]
+            counts = np.bincount(codes, minlength=len(labels)).tolist()
+            counted = Counter({label: n for label, n in zip(labels, counts, strict=True) if n})
+            values[name] = _bounded(name, counted, most[name])
         weights, of_label = self._weights(taken, start)
         clusters = {
             name: column_numbers(taken.table.column(name))
@@ -218,13 +223,6 @@ def share_of_stretches(num_rows: int | None) -> float:
     return 1.0 if num_rows is None else min(1.0, 2 * MOST_STRETCHED / max(num_rows, 1))
 
 
-def _counted(name: str, coded: tuple[np.ndarray, Sequence[Any]], most: int) -> Counter[Any]:
-    """How many rows have each value."""
-    codes, values = coded
-    counts = np.bincount(codes, minlength=len(values)).tolist()
-    return _bounded(name, Counter({v: n for v, n in zip(values, counts, strict=True) if n}), most)
-
-
 def _bounded(name: str, found: Counter[Any], most: int) -> Counter[Any]:
     if len(found) > most:
         value = next(iter(found))
@@ -269,7 +267,9 @@ class LayoutGuess:
         columns = columns if roles is None else with_roles(columns, roles)
         labels = roles if roles is not None and is_as_written(roles, columns, discrete) else None
         head = stored.parts[0].head(stored.schema.names, HEAD)
-        choice = choose(DataTable.of(head), columns, texts=labels is None)
+        if columns.na is not None:
+            raise InputError("texts that mean a missing value (--na) are for files that fit in memory: leave them out.")
+        choice = choose(DataTable.of(head), columns, TEXTS if labels is None else ())
         table, actions = choice.table, listed(columns.actions)
         if labels is not None:
             discrete = labels.action_type.as_text

@@ -1,6 +1,5 @@
 """Files of a data set and their row groups."""
 
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -11,13 +10,14 @@ from urllib.parse import unquote
 
 from policyspace.data.columns import DataTable
 from policyspace.data.connectors import find_connector
-from policyspace.data.files import ARROW, COMMENT, PARQUET, SEPARATORS, csv_header, located, translated
+from policyspace.data.files import ARROW, COMMENT, PARQUET, SEPARATORS, csv_header, located, parse_text, translated
 from policyspace.data.schema import KEY, Schema, StoredTable
 from policyspace.errors import InputError
 from policyspace.runtime import check_limit, check_unpacked, limit
-from policyspace.safe_io import open_file, size_of
+from policyspace.safe_io import open_file, record_ends, size_of
 
 if TYPE_CHECKING:
+    import polars
     import pyarrow
 
 
@@ -125,6 +125,9 @@ def _fixed_part(pattern: Path) -> Path:
 TEXT_BLOCK = 4 << 20
 """Bytes of text that are read at once; no line is longer."""
 
+
+BOOLEANS = {True: ["true", "True", "TRUE"], False: ["false", "False", "FALSE"]}
+"""What stands for them in text."""
 
 BUFFER = 1 << 16
 """Bytes of a column that are read at once."""
@@ -354,11 +357,10 @@ def _arrow(file: Any) -> Any:
 def _opened_text(file: DataFile, like: FileHeader | None) -> FileHeader:
     """Names from the header, types from the first block of the first file."""
     import pyarrow
-    import pyarrow.csv
 
     with _text_stream(file) as stream:
         head = stream.read(TEXT_BLOCK)
-    head = head[: head.rfind(b"\n") + 1 or len(head)]
+    head = head[: record_ends(head, False)[1]]
     size, roles = len(head), None
     head = head.removeprefix(b"\xef\xbb\xbf")
     if head.startswith(COMMENT):
@@ -370,22 +372,24 @@ def _opened_text(file: DataFile, like: FileHeader | None) -> FileHeader:
         return FileHeader(known, [], roles, size - len(body))
     if not body.strip():
         raise InputError("a table needs at least one row, found none: check the file or the filter behind it.")
-    inferred = pyarrow.csv.read_csv(io.BytesIO(body), *_text_options(file, names, {})).schema
-    types = dict(zip(names, map(_plain_type, inferred.types), strict=True))
+    # The types that the text would have if it were read at once: one reader infers them, whatever the size of a file.
+    frame = parse_text(body, SEPARATORS[file.suffix], names, {})
+    types = {column.name: _type_of(column) for column in frame}
     if roles is not None:
         types |= dict.fromkeys(roles.features, pyarrow.float64())
         types |= dict.fromkeys(roles.action, pyarrow.string() if roles.action_type.as_text else pyarrow.float64())
     return FileHeader(pyarrow.schema(list(types.items())), [], roles, size - len(body))
 
 
-def _plain_type(kind: "pyarrow.DataType") -> "pyarrow.DataType":
-    """Numbers, truths and text: what looks like a date is text."""
+def _type_of(column: "polars.Series") -> "pyarrow.DataType":
+    """Whole numbers, numbers, booleans or text; nothing but missing values may yet become numbers."""
+    import polars
     import pyarrow
 
-    plain = (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean)
-    if pyarrow.types.is_null(kind):
+    if column.null_count() == len(column):
         return pyarrow.float64()
-    return kind if any(is_plain(kind) for is_plain in plain) else pyarrow.string()
+    plain: Any = {polars.Int64: pyarrow.int64(), polars.Boolean: pyarrow.bool_(), polars.String: pyarrow.string()}
+    return plain.get(column.dtype, pyarrow.float64())
 
 
 def _text_tables(part: FilePart, columns: list[str]) -> "Iterator[pyarrow.Table]":
@@ -395,8 +399,12 @@ def _text_tables(part: FilePart, columns: list[str]) -> "Iterator[pyarrow.Table]
     types = dict(part.types)
     with _text_stream(part.file) as stream:
         stream.read(part.skip)
-        read, parse, convert = _text_options(part.file, list(types), {name: types[name] for name in columns})
-        convert.include_columns = columns
+        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=TEXT_BLOCK, column_names=list(types))
+        parse = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[part.file.suffix], newlines_in_values=True)
+        convert = pyarrow.csv.ConvertOptions(
+            column_types={name: types[name] for name in columns}, include_columns=columns,
+            true_values=BOOLEANS[True], false_values=BOOLEANS[False],
+        )  # fmt: skip
         try:
             for batch in pyarrow.csv.open_csv(stream, read, parse, convert):
                 yield pyarrow.Table.from_batches([batch])
@@ -418,15 +426,6 @@ def _in_words(reason: str, names: list[str]) -> InputError:
     return InputError(
         f"expected a readable file of text, found otherwise ({reason.splitlines()[0][:200].rstrip('.')})."
     )
-
-
-def _text_options(file: DataFile, names: list[str], types: "dict[str, pyarrow.DataType]") -> tuple[Any, Any, Any]:
-    import pyarrow.csv
-
-    read = pyarrow.csv.ReadOptions(use_threads=False, block_size=TEXT_BLOCK, column_names=names)
-    parse = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[file.suffix], newlines_in_values=True)
-    convert = pyarrow.csv.ConvertOptions(true_values=["true"], false_values=["false"], column_types=types)
-    return read, parse, convert
 
 
 def _text_stream(file: DataFile) -> Any:

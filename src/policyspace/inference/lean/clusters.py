@@ -10,7 +10,7 @@ import numpy as np
 
 from policyspace.data.large.layout import hashed_order
 from policyspace.data.rows import BLOCK, ComputeMoments, Moments, RowBlock, Rows, shift_near
-from policyspace.inference.lean.rows import LeanRows, Spread, Standard
+from policyspace.inference.lean.rows import LeanRows, Levels, Spread, Standard
 from policyspace.runtime import limit
 
 if TYPE_CHECKING:
@@ -351,6 +351,11 @@ class InMemory(LeanData):
         return ListedClusters(merged(unit))
 
 
+def levels_of(data: "Sample") -> Levels:
+    """The columns of each category."""
+    return [tuple(data.names.index(name) for name in inside) for inside in data.blocks.values()]
+
+
 class InPasses(LeanData):
     """The rows of a log in files, of which a sample is in memory."""
 
@@ -369,7 +374,7 @@ class InPasses(LeanData):
         deviation = np.sqrt(np.diag(moments.scatter) / moments.total_weight)
         known = Spread(moments.mean, deviation, np.abs(moments.mean) + deviation)
         inputs, actions = (Spread(*(one[part] for one in known)) for part in (slice(width), slice(width, None)))
-        return Standard.of(inputs, actions, counts)
+        return Standard.of(inputs, actions, counts, levels_of(self._sample))
 
     def _moments(self) -> Moments:
         """From the first pass if it made them."""

@@ -22,10 +22,11 @@ from policyspace.inference.lean.clusters import (
     InPasses,
     UnitChoice,
     fewest_clusters,
+    levels_of,
     merged,
 )
 from policyspace.inference.lean.regression import ResidualDiagnosis, further_inputs, largest_basis, unit_choices
-from policyspace.inference.lean.rows import Waves, checked_rows
+from policyspace.inference.lean.rows import Levels, Waves, checked_rows
 from policyspace.inference.lean.scores import BATCH, NOTHING, ClusterScores, Projector, Scorer, ScoreSpec
 from policyspace.runtime import counted
 
@@ -252,6 +253,7 @@ class ScoreTest:
         significance: float = 0.05,
         seed: int = 0,
         whole: InPasses | None = None,
+        levels: Levels = (),
     ) -> None:
         """`groups` of columns; those in `assume` (by number) are kept in every support.
 
@@ -261,7 +263,7 @@ class ScoreTest:
         if not 0 < significance < 1:
             raise InputError(f"the significance must lie between 0 and 1, and is {significance}.")
         standard = None if whole is None else whole.standard
-        self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights, standard)
+        self.rows = checked_rows(features, actions, num_labels, episodes, subjects, weights, standard, levels)
         if whole is not None and episodes is None and subjects is None:
             self.rows = replace(self.rows, episode=np.arange(self.rows.num) // STRETCH)
         self.groups = [tuple(group) for group in groups]
@@ -478,6 +480,7 @@ class LeanTest(SupportTest):
             clusters=clusters,  # type: ignore[arg-type]
             significance=level,
             seed=seed,
+            levels=levels_of(data),
         )
         if not data.in_memory:
             self.batch = BATCH // 2

@@ -18,6 +18,10 @@ MOST_LABELS = 40
 """Only so many of the most frequent labels get an indicator of their own."""
 
 
+Levels = Sequence[tuple[int, ...]]
+"""The columns of each category, one a level, but for one level."""
+
+
 class Spread(NamedTuple):
     """Where columns lie: their means, standard deviations and sizes [c]."""
 
@@ -55,10 +59,27 @@ class Standard:
     action_shift: np.ndarray
     action_scale: np.ndarray
     num_labels: int | None
+    recoded: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """Of categories, the column that stands for the level without one, and all columns of the category."""
 
     @classmethod
-    def of(cls, inputs: Spread, actions: Spread | None, counts: np.ndarray | None) -> Self:
-        """From what is known of inputs and of continuous actions, or from how many rows have each label."""
+    def of(cls, inputs: Spread, actions: Spread | None, counts: np.ndarray | None, levels: Levels = ()) -> Self:
+        """From what is known of inputs and of continuous actions, or from how many rows have each label.
+
+        `levels` are the columns of each category: the most frequent level is left out, whichever has no column, so that
+        the names of levels do not matter.
+        """
+        recoded, shares = [], inputs.mean.copy()
+        for inside in levels:
+            column, rest = inside[int(np.argmax(shares[list(inside)]))], 1 - shares[list(inside)].sum()
+            if shares[column] > rest:
+                recoded.append((column, tuple(inside)))
+                shares[column] = rest
+        if recoded:
+            deviation = inputs.deviation.copy()
+            for column, _ in recoded:
+                deviation[column] = np.sqrt(shares[column] * (1 - shares[column]))
+            inputs = Spread(shares, deviation, inputs.size)
         if counts is not None:
             frequent = [label for label in np.argsort(-counts, kind="stable")[1 : 1 + MOST_LABELS] if counts[label]]
             kept = np.array(sorted(frequent), dtype=np.intp)
@@ -73,11 +94,14 @@ class Standard:
                 "the agent takes one and the same action in every row: nothing can be said about what it uses."
             )
         scale = np.where(inputs.varies, inputs.deviation, np.inf)
-        return cls(inputs.mean, scale, kept, mean, deviation, None if counts is None else len(counts))
+        num_labels = None if counts is None else len(counts)
+        return cls(inputs.mean, scale, kept, mean, deviation, num_labels, tuple(recoded))
 
     def inputs(self, features: np.ndarray) -> np.ndarray:
         """[n, q]."""
         moved = features - self.shift
+        for column, inside in self.recoded:
+            moved[:, column] = 1 - features[:, inside].sum(axis=1) - self.shift[column]
         moved /= self.scale
         return moved
 
@@ -139,8 +163,12 @@ def checked_rows(
     subjects: np.ndarray | None = None,
     weights: np.ndarray | None = None,
     standard: Standard | None = None,
+    levels: Levels = (),
 ) -> LeanRows:
-    """Check everything that was handed in, sort it and standardise it: by its own means and spreads unless told."""
+    """Check everything that was handed in, sort it and standardise it: by its own means and spreads unless told.
+
+    `levels` are the columns of each category.
+    """
     features = np.asarray(features, dtype=np.float64)
     if features.ndim != 2:
         raise InputError(f"features must be a table [rows, inputs], and have {features.ndim} dimensions: reshape them.")
@@ -161,7 +189,7 @@ def checked_rows(
     columns = _checked_actions(np.asarray(actions), num, num_labels)
     if standard is None:
         counts = None if num_labels is None else np.bincount(columns, minlength=num_labels)
-        standard = Standard.of(Spread.of(features), Spread.of(columns) if counts is None else None, counts)
+        standard = Standard.of(Spread.of(features), Spread.of(columns) if counts is None else None, counts, levels)
     inputs, numbers = standard.inputs(features), standard.actions(columns)
     del features
     if order is not None:
