@@ -51,7 +51,7 @@ LONG = ("long.csv", "--choice-id", "trip", "--chosen", "taken")
 @pytest.mark.parametrize("source", [WIDE, (*LONG, "--alternative", "mode"), LONG])
 def test_the_answer_is_about_attributes(run, source):
     code, printed = run("identify", *source)
-    assert code == 0 and printed.out.startswith("The agent uses cost; no evidence for idle.")
+    assert code == 0 and printed.out.startswith("The agent uses 1 of 2: cost.")
 
 
 def test_json_tells_what_was_asked(run):

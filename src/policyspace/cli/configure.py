@@ -23,7 +23,7 @@ from policyspace.cli.console import (
 from policyspace.cli.options import Significance, Text, given, option
 from policyspace.cli.worlds import ActorOptions, EnvironmentOptions, controls_of, owned_in_words
 from policyspace.errors import InputError, number_of
-from policyspace.runtime import check_seed
+from policyspace.runtime import check_seed, known_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -216,6 +216,8 @@ def configure(
     Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected. With
     --env the world is a Gymnasium environment, and the agent your own.
     """
+    if beginning.world is not None:
+        known_world(beginning.world, or_class=True)
     from policyspace import safe_io as whole_file
     from policyspace.families.jax_backend import jax
     from policyspace.study.forecast import schedule_for

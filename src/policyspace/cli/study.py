@@ -12,6 +12,7 @@ import typer
 from policyspace.cli.configure import DesignOptions, RoundOptions, level_in_words, show_plan, show_round
 from policyspace.cli.console import (
     JsonOut,
+    LaidOut,
     Report,
     check_targets,
     deliver,
@@ -26,6 +27,7 @@ from policyspace.cli.console import (
 from policyspace.cli.options import Assume, Groups, LogOptions, Names, Text, option, read_groups, split
 from policyspace.cli.worlds import ActorOptions, Env, EnvironmentOptions
 from policyspace.errors import InputError, number_of
+from policyspace.runtime import known_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,9 +105,17 @@ def show_status(status: "Status") -> None:
 app = typer.Typer(
     name="study",
     help="A study of a real agent in one file: ask for a configuration, observe there, tell, ask again.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def _alone(context: typer.Context) -> None:
+    """A study of a real agent in one file: ask for a configuration, observe there, tell, ask again."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
 
 OwnWorld = Annotated[
     Text,
@@ -131,7 +141,7 @@ class AgendaOptions:
     )
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def create(
     study: StudyFile,
@@ -141,6 +151,8 @@ def create(
     designing: DesignOptions,
 ) -> None:
     """Begin a study in a new file."""
+    if agenda.world is not None:
+        known_world(agenda.world, or_class=True)
     check_targets(out=study)
     made = _created(study, rounds, environment, agenda, designing)
     schedule, console = made.status().schedule, new_console()
@@ -156,7 +168,7 @@ def create(
     say(console, _next(study, made), style="dim")
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def plan(
     rounds: RoundOptions, environment: EnvironmentOptions, agenda: AgendaOptions, designing: DesignOptions
@@ -177,7 +189,7 @@ def plan(
     say(console, schedule.promise(made.settings["design"]), style="dim")
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def ask(
     study: StudyFile,
@@ -237,7 +249,7 @@ def ask(
     )
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def play(
     study: StudyFile,
@@ -260,7 +272,7 @@ def play(
     _show_told(study, opened, result)
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def tell(
     study: StudyFile,
@@ -293,7 +305,7 @@ def tell(
     _show_told(study, opened, result)
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def status(
     study: StudyFile,
@@ -337,7 +349,7 @@ def status(
     deliver(lambda: _json(now.to_dict()), json, lambda: show_status(now), plot, rounds, report)
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def verify(study: StudyFile) -> None:
     """Check that all that is kept is what was written: a changed byte is an error, which names the round."""

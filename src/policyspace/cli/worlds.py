@@ -23,7 +23,7 @@ from policyspace.cli.console import (
 from policyspace.cli.options import Names, Text, given, option, pairs, split
 from policyspace.display import TextTable, json_text
 from policyspace.errors import InputError, nearest, number_of
-from policyspace.runtime import check_seed
+from policyspace.runtime import check_seed, known_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,6 +72,8 @@ def worlds(
     json: JsonOut = None,
 ) -> None:
     """List the worlds that can be simulated: their features, actions, and configurations with bounds and defaults."""
+    if name is not None:
+        known_world(name)
     from policyspace.worlds import WORLDS, make_world
 
     check_targets(json=json)
@@ -283,6 +285,7 @@ def simulate(
 
     `policyspace identify FILE` then needs no options, and says which of its verdicts are right.
     """
+    known_world(world)
     from policyspace.data.files import SUFFIXES
     from policyspace.safe_io import check_targets
     from policyspace.worlds import make_world

@@ -14,7 +14,7 @@ from policyspace.data.files import located
 from policyspace.data.sample import Sample
 from policyspace.data.validation import translate_keywords
 from policyspace.errors import InputError, nearest, reason_of
-from policyspace.runtime import check_seed
+from policyspace.runtime import check_seed, known_world
 from policyspace.safe_io import JSON
 from policyspace.study.records import (
     Options,
@@ -47,11 +47,10 @@ PENALTIES = {"continuous-gridworld": 1e-6, "minigolf": 0.25}
 
 def load_world(spec: str) -> "ConfMDP":
     """One of our worlds by name, or `module:Class` (or a ready-made `module:world`), found from the working folder too."""
-    from policyspace.worlds import WORLDS, make_world
+    from policyspace.worlds import make_world
 
+    known_world(spec, or_class=True)
     if ":" not in spec:
-        if spec not in WORLDS:
-            raise InputError(f"there is no world '{spec}', and it is no module:Class: {nearest(spec, WORLDS)}")
         return make_world(spec)
     from policyspace.environments.checks import imported
     from policyspace.worlds.confmdp import ConfMDP

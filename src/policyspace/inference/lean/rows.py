@@ -136,6 +136,8 @@ class LeanRows:
     has_episodes: bool
     label_spread: np.ndarray
     """What one unit of each column of `actions` is in the action's own units [k]."""
+    standard: Standard
+    """How they were standardised."""
 
     @property
     def num(self) -> int:
@@ -206,6 +208,7 @@ def checked_rows(
         num_labels=num_labels,
         has_episodes=episodes is not None,
         label_spread=standard.action_scale,
+        standard=standard,
     )
 
 
