@@ -104,8 +104,8 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.SAMPLING_WEIGHTS: "rows have sampling weights, and this test has a covariance by cluster",
     Reason.COUNTED_STATES: "rows are counts of {states} states, decisions in one state may be alike, and this test has a "
     "covariance by state",
-    Reason.DISPERSED_COUNTS: "the counts spread otherwise than a Poisson law says, and this test takes their spread from "
-    "the rows",
+    Reason.DISPERSED_COUNTS: "the counts spread otherwise than a Poisson distribution says, and this test takes their "
+    "spread from the rows",
     Reason.SEPARATION: "the actions are predicted perfectly, so that no finite parameter is most likely (separation)",
     Reason.SEPARATION_OUT_OF_CORE: "no finite parameter is most likely (separation), and Firth's test needs all rows in "
     "memory",
@@ -813,7 +813,7 @@ class Identification(Renamed, Answer):
             lines.append("The search was not exhaustive: this support is minimal, others may exist.")
         if self.data.excluded_columns:
             names = ", ".join(f"'{name}'" for name in self.data.excluded_columns)
-            lines.append(f"Excluded columns (bookkeeping): {names}. To include a column, name it with --features.")
+            lines.append(f"Excluded columns: {names}. To include a column, name it with --features.")
         if self.ground_truth is not None:
             right = sum(self._mark(one) == " ✓" for one in self.groups)
             lines.append(f"Against the ground truth: {right} of {len(self.groups)} verdicts are right.")

@@ -1,4 +1,4 @@
-"""Result base class: text, HTML, LaTeX, JSON, report() (page found by its dotted name); Table."""
+"""The base class of results: text, HTML, LaTeX, JSON, `report()`; text tables."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""Limits (env variables), BLAS threads, row chunks, optional libraries, progress listeners."""
+"""Limits by environment variables, BLAS threads, optional libraries, progress listeners."""
 
 import os
 import sys

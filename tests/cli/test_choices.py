@@ -68,7 +68,7 @@ def test_the_file_may_be_followed(run):
 
 def test_plan_and_the_refused_theory(run):
     code, printed = run("plan", *WIDE, "--plot", "power.svg")
-    assert code == 0 and "cost: 200 pairs are enough" in printed.out
+    assert code == 0 and "cost: 200 rows are enough" in printed.out
     code, printed = run("theory", *WIDE)
     assert code == 2 and "actions have attributes" in printed.err
 

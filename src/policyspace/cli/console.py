@@ -1,4 +1,4 @@
-"""Console output, progress bar, saving."""
+"""What commands print and save: text, tables, a progress bar, JSON, pictures and pages."""
 
 import shlex
 import sys

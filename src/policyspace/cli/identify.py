@@ -1,4 +1,4 @@
-"""Identify, --follow, --by."""
+"""`policyspace identify`: from a log, by subject, or while a file grows (--follow)."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ class TestingOptions:
 class FollowOptions:
     """Whether and how long a file is followed that grows."""
 
-    follow: bool = option(False, "After every episode say where each group stands, at error δ whatever the looking.")
+    follow: bool = option(False, "After every episode say where each group stands, at error δ however often one looks.")
     wait: float | None = option(None, "With --follow: wait for new rows, until none came for so long.", "SECONDS")
     budget: int | None = option(None, "With --follow: stop after so many episodes.", "N")
     labels: Names = option(None, "With --follow: all actions that may come, the reference last.", "NAME[,NAME…]")
@@ -83,7 +83,7 @@ class WantedOptions:
         "Show every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.",
         "wald|profile",
     )
-    calibration: Path | None = option(None, "Save a picture of how often labels were chosen as expected.", "FILE")
+    calibration: Path | None = option(None, "Save a picture of how often each action was chosen as expected.", "FILE")
     subject_plot: Path | None = option(None, "Save a picture of each subject's weights with intervals.", "FILE")
     dask: Text = option(None, "Read large files on this dask.distributed cluster.", "ADDRESS")
     json: JsonOut = None
@@ -218,7 +218,7 @@ def show_stream(
     say(
         console,
         f"Controlled: {found} ({why} after {standing.num_episodes} episodes; chance of any false 'controlled' "
-        f"≤ {significance:g}, whatever the looking).",
+        f"≤ {significance:g}, however often one looks).",
     )
 
 

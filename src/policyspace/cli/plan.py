@@ -1,4 +1,4 @@
-"""Plan, theory, demo."""
+"""`policyspace plan` (power and sample size), `theory` (the paper's bounds) and `demo`."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,11 +32,11 @@ def plan(
     json: JsonOut = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Save a picture of power against pairs (PNG, SVG or PDF).", metavar="FILE"),
+        typer.Option("--plot", help="Save a picture of power against rows (PNG, SVG or PDF).", metavar="FILE"),
     ] = None,
     report: Report = None,
 ) -> None:
-    """Say how many pairs and episodes find each group with the wanted power, from a pilot file.
+    """Say how many rows and episodes find each group with the wanted power, from a pilot file.
 
     And what the pilot can already exclude: the smallest effect that would have shown, and a bound for every weight.
     """

@@ -1,4 +1,4 @@
-"""Study commands."""
+"""`policyspace study`: create, ask, tell, act, status."""
 
 import json as json_text
 import shlex
@@ -93,7 +93,7 @@ def show_status(status: "Status") -> None:
     for result, moment in zip(status.rounds, status.reported_at, strict=True):
         show_round(console, settings["world_name"], status.schedule, result, status.truth, settings["initial"])
         say(console, f"  reported {moment}", style="dim")
-    say(console, status.schedule.promise(settings["design"]), style="dim")
+    say(console, status.schedule.guarantee(settings["design"]), style="dim")
     if status.finished is not None:
         say(console, nothing_left(status))
     elif status.request is not None:
@@ -156,9 +156,9 @@ def create(
     check_targets(out=study)
     made = _created(study, rounds, environment, agenda, designing)
     schedule, console = made.status().schedule, new_console()
-    units = number_of(len(schedule.units), "unit")
+    units = number_of(len(schedule.units), "group")
     say(console, f"A study of {units} in {made.settings['world_name']}.", style="bold")
-    say(console, schedule.promise(made.settings["design"]), style="dim")
+    say(console, schedule.guarantee(made.settings["design"]), style="dim")
     if environment.env is not None:
         for entry in made.world.parameters:
             say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
@@ -186,7 +186,7 @@ def plan(
         return
     sizes, most = sizes_of(schedule), "" if schedule.joint else "at most "
     say(console, f"Plan for {most}{number_of(sum(sizes), 'episode')}: {most}{in_words(sizes)}.")
-    say(console, schedule.promise(made.settings["design"]), style="dim")
+    say(console, schedule.guarantee(made.settings["design"]), style="dim")
 
 
 @app.command(cls=LaidOut)
@@ -313,7 +313,7 @@ def status(
     plot: Annotated[
         Path | None,
         typer.Option(
-            "--plot", help="Draw the evidence of each unit over the rounds (PNG, SVG or PDF).", metavar="FILE"
+            "--plot", help="Draw the evidence of each group over the rounds (PNG, SVG or PDF).", metavar="FILE"
         ),
     ] = None,
     rounds: Annotated[

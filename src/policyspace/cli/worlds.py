@@ -1,4 +1,4 @@
-"""Worlds, simulate, watch."""
+"""`policyspace worlds`, `simulate` and `watch`: worlds, simulated logs, and recorded agents."""
 
 import re
 import sys
@@ -281,7 +281,7 @@ def simulate(
     acting: AgentOptions,
     saved: SavedOptions,
 ) -> None:
-    """Write demonstrations of an agent that learned in a world, with the truth in the file.
+    """Write demonstrations of an agent that learned in a world, with the ground truth in the file.
 
     `policyspace identify FILE` then needs no options, and says which of its verdicts are right.
     """
@@ -438,7 +438,7 @@ def _show_result(
     mean = float(np.mean(seen.returns()))
     say(
         console,
-        f"{data.num_episodes} episodes, {data.num_rows} pairs, {np.mean(seen.lengths):.1f} steps and a return of "
+        f"{data.num_episodes} episodes, {data.num_rows} rows, {np.mean(seen.lengths):.1f} steps and a return of "
         f"{mean:.4g} on average.",
     )
     if len(data.action_names) < len(world.action_names):

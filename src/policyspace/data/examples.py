@@ -1,4 +1,4 @@
-"""The embedded example data sets."""
+"""The example data sets that the package contains."""
 
 from dataclasses import replace
 from importlib.resources import as_file, files

@@ -1,4 +1,4 @@
-"""TestOptions, SupportTest, TestResult; multiplicity corrections."""
+"""`TestOptions`, the interface of tests of a support, and corrections for multiple testing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

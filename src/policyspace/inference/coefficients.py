@@ -1,4 +1,4 @@
-"""Regression table and profile-likelihood intervals."""
+"""Coefficient tables with Wald, profile-likelihood and clustered intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -373,7 +373,7 @@ class CoefficientTable:
             lines.append(f"{likelihoods}. Explained {what} {fit.explained:.1%}.")
         if self.sample:
             lines.append(f"Standardised weights, hits, calibration and explained variance are those of {self.sample}.")
-        counted = f"{fit.num_rows} pairs, {fit.num_parameters} parameters"
+        counted = f"{fit.num_rows} rows, {fit.num_parameters} parameters"
         return [*lines, f"AIC {fit.aic:.4f}, BIC {fit.bic:.4f} ({counted})."]
 
     def __str__(self) -> str:

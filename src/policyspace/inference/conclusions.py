@@ -1,4 +1,4 @@
-"""Verdicts to Identification."""
+"""From verdicts to an `Identification`: guarantee, assumptions, grade, effects."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Figure style; figures of answers and plans."""
+"""The style of figures; figures of answers and plans."""
 
 import re
 import textwrap
@@ -420,7 +420,7 @@ def coefficient_axes(found: CoefficientTable, axes: "Axes | None" = None) -> "Ax
 def draw_calibration(found: CoefficientTable) -> "Figure":
     """One point a bin of about equal size, with the range that chance alone gives in 95 of 100 bins."""
     if not found.calibration:
-        raise InputError("calibration is about choices among labels, found amounts: leave --calibration out.")
+        raise InputError("calibration is about discrete actions, found continuous ones: leave --calibration out.")
     figure, axes = new_plot(4.6, "Are choices as frequent as the fitted policy says?", width=5.2)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle=DASHED, linewidth=1, zorder=1)
     labels = list(dict.fromkeys(one.label for one in found.calibration))
@@ -444,7 +444,7 @@ def draw_calibration(found: CoefficientTable) -> "Figure":
     return figure
 
 
-# -- The picture of a plan: power against the number of pairs, as practice has it and as theory proves it.
+# -- The picture of a plan: power against the number of rows, as practice has it and as theory proves it.
 
 MOST_BANDS = 3
 """More bands than this hide one another: then a bar at the wanted power shows the range of the pairs."""
@@ -477,7 +477,7 @@ def draw_power_for_page(plan: SampleSizePlan) -> "Figure":
 
 def _shown(plan: SampleSizePlan) -> tuple[list[GroupPlan], list[GroupPlan]]:
     """The groups that show an effect, and those of them that there are colours for: the weakest."""
-    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.pairs.value)
+    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.rows.value)
     return seen, seen[-len(SERIES) :]
 
 
@@ -485,7 +485,7 @@ def _range(plan: SampleSizePlan) -> tuple[list[GroupPlan], float, float]:
     """The groups to draw, and the fewest and most pairs of the axis."""
     _, shown = _shown(plan)
     left = max(plan.procedure.fewest, plan.num_rows / 20, 2.0)
-    right = max([3 * plan.num_rows, *(2 * g.pairs.value for g in shown if g.pairs.value < np.inf)])
+    right = max([3 * plan.num_rows, *(2 * g.rows.value for g in shown if g.rows.value < np.inf)])
     return shown, left, right
 
 
@@ -501,7 +501,7 @@ def _draw_practice(axes: "Axes", plan: SampleSizePlan) -> None:
     axes.set_ylabel("power: the chance that the test finds the group", fontsize=9, color=INK)
     seen = _shown(plan)[0]
     rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
-    title = f"Power against the number of pairs{rest}" if seen else "The pilot shows no effect to plan for"
+    title = f"Power against the number of rows{rest}" if seen else "The pilot shows no effect to plan for"
     axes.set_title(title, loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     if shown:
         axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
@@ -517,7 +517,7 @@ def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: 
             continue
         if len(groups) > MOST_BANDS:
             row = plan.power - 0.014 * (1 + len(axes.lines) // 2)
-            ends = [min(n, float(pairs[-1])) for n in (group.pairs.low, group.pairs.high)]
+            ends = [min(n, float(pairs[-1])) for n in (group.rows.low, group.rows.high)]
             axes.plot(ends, [row, row], color=colour, linewidth=1.2, alpha=0.7)
         else:
             low, high = (_powers(plan, pairs, rate, group) for rate in (group.rate.low, group.rate.high))
@@ -545,7 +545,7 @@ def _finish(axes: "Axes", wanted: float) -> None:
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.02)
     axes.axhline(wanted, color=INK, linewidth=0.8, linestyle=DASHED)
-    axes.set_xlabel("pairs (state, action)")
+    axes.set_xlabel("rows")
     bare(axes)
 
 

@@ -1,4 +1,4 @@
-"""HTML template; pages of answers and plans."""
+"""The HTML template; pages of answers and plans."""
 
 import io
 import re
@@ -386,11 +386,11 @@ def _value(value: object) -> str:
 def plan_page(plan: SampleSizePlan) -> Iterator[str]:
     """The parts of the page."""
     episodes = "" if plan.num_episodes is None else f" in {plan.num_episodes:,} episodes"
-    lead = f"Planned from a pilot of {plan.num_rows:,} pairs of state and action{episodes}, for power {plan.power:g}."
+    lead = f"Planned from a pilot of {plan.num_rows:,} rows{episodes}, for power {plan.power:g}."
     yield header(plan.sentence, escaped(lead), "plan")
     yield from banner(escaped(f"Warning: {warning}") for warning in plan.warnings)
     notes = [paragraph(note) for note in plan.notes() if not note.startswith("Warning:")]
-    words = "Power against the number of pairs, one curve a group; the table has the numbers."
+    words = "Power against the number of rows, one curve a group; the table has the numbers."
     yield section("Power", figure_html(draw_power_for_page(plan), "power", words))
     yield section("What is needed", table(plan.table(), "Every group, its power now, and what it needs"), *notes)
     named = {"test": plan.test, "power": f"{plan.power:g}", "significance": f"{plan.significance:g}"}

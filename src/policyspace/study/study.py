@@ -1,4 +1,4 @@
-"""Study: ask, tell, status."""
+"""`Study`: ask, tell, status."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -156,7 +156,7 @@ def space_for(world: "Configurable", groups: Any, assume: Iterable[str]) -> "Pol
     known = [group.name for group in space.groups]
     for name in assume:
         if name not in known:
-            raise InputError(f"there is no unit '{name}' to declare known: {nearest(name, known)}")
+            raise InputError(f"there is no group '{name}' to assume: {nearest(name, known)}")
     return space.with_assumed(assume)
 
 
@@ -366,7 +366,7 @@ class Study(Rounds):
         name = str(self.settings["design"]) if design is None else design
         chosen = design_for(name, self.world, learn, tolerance) if design is not None or learn or tolerance else None
         if chosen is not None and not (chosen.joint and status.schedule.joint):
-            raise InputError("a design of one round is for all undecided units at once, found one for single units.")
+            raise InputError("a design of one round is for all undecided groups at once, found one for single groups.")
         if status.finished is not None:
             return None
         if status.request is not None:

@@ -1,4 +1,4 @@
-"""Registry of worlds, Gymnasium ids."""
+"""The registry of worlds, and their Gymnasium ids."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -153,9 +153,9 @@ def test_an_agent_without_chance_in_its_labels_is_not_judged(width, found):
     x = x.reshape(-1, width)
     labels = (np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 0] > 0).astype(int)
     test = ScoreTest(x, labels, single(width), num_labels=2, episodes=np.repeat(np.arange(20), 100))
-    assert getattr(test.diagnosis, found) and "makes no promise" in test.diagnosis.sentence()
+    assert getattr(test.diagnosis, found) and "has no guarantee" in test.diagnosis.sentence()
     if found == "greedy":
-        assert all(r.p_value == 1 and not r.promise and "no promise" in r.note for r in test.one_out().values())
+        assert all(r.p_value == 1 and not r.promise and "no guarantee" in r.note for r in test.one_out().values())
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_an_agent_without_chance_in_its_labels_is_not_judged(width, found):
         ({"actions": np.ones(600)}, "same action"),
         ({"actions": np.ones(599)}, "one action a row"),
         ({"actions": np.zeros(600, int), "num_labels": 3}, "same action"),
-        ({"actions": np.full(600, 5), "num_labels": 3}, "labels must be"),
+        ({"actions": np.full(600, 5), "num_labels": 3}, "action codes must be"),
         ({"actions": np.full(600, 0.5), "num_labels": 3}, "whole-number"),
         ({"groups": [(0,), (1,)]}, "exactly one group"),
         ({"episodes": np.arange(5)}, "one code a row"),

@@ -1,4 +1,4 @@
-"""Assumption-lean score test: entry, e-value, sign flips, leverage."""
+"""The assumption-lean score test: sign flips, e-values, and closed testing over groups."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -617,11 +617,11 @@ class LeanTest(SupportTest):
         flexible = AssumptionCheck.of("flexible regressions", family.too_simple is None, words)
         used = {n: self.core.echo(self._index[n]) for n, one in results.items() if one.p_value <= self._level}
         echoes = [f"{self.space.groups[n].name} ({size:.2f})" for n, size in used.items() if size >= ECHO]
-        words = "no input that looks used follows what the others say of the actions"
+        words = "no input that seems used is a function of what the others say of the actions"
         if echoes:
             words = (
                 f"{listed_names(echoes)}: in curves, what the other inputs say of it is what they say of the actions "
-                "(correlation); what regressions miss of both looks like use"
+                "(correlation); what regressions miss of both appears as use"
             )
         return [enough, chance, flexible, AssumptionCheck.of("no echo", not echoes, words)]
 

@@ -1,4 +1,4 @@
-"""Cluster sums of residual products."""
+"""Cluster sums of products of residuals."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
