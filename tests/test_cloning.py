@@ -191,6 +191,9 @@ def test_what_is_kept_is_said_saved_and_never_against_names(tmp_path):
     assert "under a larger penalty" in made.sentence and made.losses[0].name == "identified space, others shrunk"
     assert policyspace.load_clone(made.save(tmp_path / "c.npz")).kept == made.kept
     assert not policyspace.clone(states, actions, answer=["x0"], undecided="shrink", compare=False).kept
+    noise = np.random.default_rng(0).normal(size=(60, 3)), np.random.default_rng(1).integers(2, size=60)
+    kept = policyspace.clone(*noise, undecided="shrink", compare=False)
+    assert kept.kept == kept.support == ("x0", "x1", "x2") and kept.sentence.startswith("The clone uses nothing; and")
     with pytest.raises(InputError, match="undecided must be"):
         policyspace.clone(states, actions, undecided="maybe")
 

@@ -144,7 +144,8 @@ def test_coordinates_that_the_agent_does_not_control_have_a_gradient_and_bias_th
     parts = {"near": -((actions - states[:, 0] - 2 * states[:, 1]) ** 2), "small": -(actions**2)}
     identified, every = (recovered(states, actions, parts, coordinates=c) for c in ("identified", "all"))
     assert identified.support == ("x0",) and identified.explained
-    assert identified.weights["near"].weight == pytest.approx(0.6, abs=0.05)
+    near = identified.weights["near"]
+    assert near.low < 0.6 < near.high and near.weight == pytest.approx(0.6, abs=0.1)  # x1 makes it a noisy log
     assert not every.explained and abs(every.weights["near"].weight - 0.6) > 0.2
     assert "not at an optimum" in every.sentence
 

@@ -651,12 +651,15 @@ def clone_of(
             found = IdentifiedSpace((tuple(space.named(space.full_support)),), "all")
         else:
             found = IdentifiedSpace.of(answer)
-        support = found.checked(space, "these data", "clone").indices(space)
+        nothing_given = found.source not in ("given", "all")
+        if found.union or not (nothing_given and undecided == "shrink"):
+            found = found.checked(space, "these data", "clone")
+        support = found.indices(space)
         given = penalty
         path = [] if given is not None else maker.path(support)
         penalty = given or min(path, key=lambda pair: pair[1])[0]
         way: Method = "ridge"
-        may_keep = support != space.full_support and not space.multimodal and found.source not in ("given", "all")
+        may_keep = support != space.full_support and not space.multimodal and nothing_given
         if may_keep and undecided != "drop":
             other_path = [] if given is not None else maker.path(support, "shrunk")
             other = given or min(other_path, key=lambda pair: pair[1])[0]

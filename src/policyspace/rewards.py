@@ -610,12 +610,12 @@ def _weighed(
         for k, axis in enumerate(np.eye(len(names)))
     ]
     active = np.flatnonzero(~np.array(idle)) if not all(idle) else np.arange(len(names))
-    best, law = np.zeros(len(names)), GradientLaw.stacked(tested).scaled(unit)
     first = signed_weights(scaled[:, active], bent[active]) if signed else simplex_weights(scaled[:, active])
-    part = law.among(active).region(first, signed, bent[active], rng)
-    best[active] = part.mean
-    region = part if len(active) == len(names) else law.region(best, signed, bent, rng)
-    best /= unit * np.abs(best / unit).sum()
+    sparse = np.zeros(len(names))
+    sparse[active] = first
+    region = GradientLaw.stacked(tested).scaled(unit).region(sparse, unit, signed, bent, rng)
+    best = region.mean
+    best = best / (unit * np.abs(best / unit).sum())
     inside = region.members / unit
     inside /= np.abs(inside).sum(axis=1, keepdims=True)
     low, high = inside.min(axis=0), inside.max(axis=0)
@@ -734,12 +734,13 @@ class GradientLaw:
         white = (vectors[:, kept] / np.sqrt(values[kept])).T @ slopes
         return float(gradient @ told), float(np.linalg.eigvalsh(white.T @ white)[0])
 
-    def among(self, features: np.ndarray) -> "GradientLaw":
-        """Of some features alone."""
-        return GradientLaw(self.jacobian[:, features], self.covariance[:, features][:, :, :, features])
+    def region(
+        self, best: np.ndarray, unit: np.ndarray, signed: bool, bent: np.ndarray, rng: np.random.Generator
+    ) -> Region:
+        """The weights that are not contradicted, among which is `best` in any case, and the mean of them by exp(−Q/2).
 
-    def region(self, best: np.ndarray, signed: bool, bent: np.ndarray, rng: np.random.Generator) -> Region:
-        """The weights that are not contradicted, among which is `best` in any case, and the mean of them by exp(−Q/2)."""
+        All are those of gradients in `unit`s of each feature; the mean is over weights in the features' own units.
+        """
         size, moments = len(best), len(self.jacobian)
         free = size - 1
 
@@ -752,9 +753,13 @@ class GradientLaw:
             return Region(best, best[0], 0.0, True)
         if size == 2:
             angles = np.linspace(0, np.pi if signed else np.pi / 2, ON_A_LINE)
-            points = spread_out(np.column_stack([np.cos(angles), np.sin(angles)]))
+            line = np.column_stack([np.cos(angles), np.sin(angles)])
+            line = np.vstack([line / np.abs(line).sum(axis=1, keepdims=True), line * unit])  # even in both units
+            at_raw = np.arctan2(line[:, 1] / unit[1], line[:, 0] / unit[0])
+            order = np.argsort(at_raw)
+            points = spread_out(line[order])
             found = np.array([self.statistics(w) for w in points])
-            chances = np.exp(-0.5 * (found[:, 0] - found[:, 0].min()))
+            chances = np.gradient(at_raw[order]) * np.exp(-0.5 * (found[:, 0] - found[:, 0].min()))
         else:
             points = spread_out(
                 np.vstack([rng.normal(size=(AT_RANDOM, size)) ** (1 if signed else 2), np.eye(size), best])
@@ -770,13 +775,15 @@ class GradientLaw:
                 width *= np.exp((taken - 0.25) / np.sqrt(number + 1))
                 walked.append(at)
                 worth.append(value)
-            chances = np.repeat([0.0, 1.0], [len(points), STEPS])
+            # Steps are even in noise units: this makes them so in the features' own.
+            chances = np.append(np.zeros(len(points)), np.abs(np.array(walked) / unit).sum(axis=1) ** -float(size))
             points, found = np.vstack([points, walked]), np.vstack([found, worth])
         told, allowed = critical_values(moments, min(free, moments))
         least, beyond = float(found[:, 0].min()), moments - free
         limit = chi2.ppf(1 - LEVEL, beyond) if beyond > 0 else np.inf
         members = np.vstack([points[self._inside(found, told, allowed)], best])
-        mean = spread_out((chances @ points)[None])[0]
+        raw = points / unit
+        mean = spread_out((chances @ (raw / np.abs(raw).sum(axis=1, keepdims=True)) * unit)[None])[0]
         return Region(members, mean, float(np.sqrt(least / max(beyond, 1))), bool(least <= limit))
 
     @staticmethod
