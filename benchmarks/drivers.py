@@ -10,6 +10,7 @@ import numpy as np
 from policyspace_paper.car import CAR, by_rules, driver
 from policyspace_paper.configuring import world_and_space
 from policyspace_paper.estimates import Rate
+from policyspace_paper.execution import record_version
 
 from policyspace.display import TextTable
 from policyspace.inference.lean.lean_test import LeanTest
@@ -65,10 +66,12 @@ def main() -> None:
                 file.write("".join(json.dumps(row) + "\n" for row in new))
             print(f"driver {seed}: {sum(row['exact'] for row in new)} of {len(new)} exact", flush=True)
     failed = len({row["seed"] for row in rows if row["failed"]})
+    version = record_version("car")
     text = (
         "# Sensors of drivers by the lean test\n\n"
         f"The car of the paper, δ = {SIGNIFICANCE:g}, drivers {given.seed} to {given.seed + given.drivers - 1}, on which "
-        f"nothing was tuned; {failed} of them failed to learn and are left out. Remade by `python -m benchmarks.drivers "
+        f"nothing was tuned; {failed} of them failed to learn and are left out. "
+        f"Counted by the code {version}. Remade by `python -m benchmarks.drivers "
         f"--drivers {given.drivers} --seed {given.seed}`.\n\n"
     )
     given.table.write_text(text + table(rows) + "\n", encoding="utf-8")

@@ -1,20 +1,33 @@
 """What a finished `policyspace reproduce` left, as docs/results/ shows it: figures, numbers, records, and a page to read.
 
-`python -m benchmarks.results [FOLDER]`, by default `results`.
+`python -m benchmarks.results [FOLDER]`, by default `results`. `--from-records` first makes numbers and figures of the
+records in the folder, without computing: parts that are there by other settings than today's alone say by which.
 """
 
 import json
 import lzma
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from policyspace_paper.execution import EXPERIMENTS, Procedure
+from policyspace_paper.execution import (
+    EXPERIMENTS,
+    Cell,
+    Procedure,
+    Record,
+    RunSize,
+    Store,
+    find_experiment,
+    record_version,
+)
 from policyspace_paper.page import (
     NUMBERS,
     PROCEDURES,
     SETTINGS,
     ClaimRow,
+    Results,
     SavedExperiment,
     claims_of,
     duration,
@@ -34,13 +47,86 @@ self-contained page ([how](../reproduce.md)). All digits: [results.json](results
 """
 
 
+def from_records(folder: Path) -> None:
+    """Numbers and figures of the records of a folder; where a part was run by other settings than today's, of those."""
+    results, notes = Results(folder, RunSize(), tuple(EXPERIMENTS)), dict[tuple[str, Procedure], str]()
+    (folder / NUMBERS).unlink(missing_ok=True)
+    with Store(folder / "records.sqlite") as store:
+        for name in EXPERIMENTS:
+            cells, there = find_experiment(name).cells(RunSize()), store.records(name)
+            present, shown = {cell.key for cell in cells}, list[Record[Any, Any]]()
+            for kind in sorted({kind_of(cell) for cell in cells}):
+                wanted = [cell for cell in cells if kind_of(cell) == kind]
+                own = [r for r in there if kind_of(r) == kind]
+                if missing := store.missing(wanted):
+                    own = [r for r in own if Cell(name, r.setting).key not in present]
+                    told = changes(own, missing) if own else "not run yet"
+                    part = f"the part “{kind[1]}”" if kind[1] else "all"
+                    notes[name, kind[0]] = notes.get((name, kind[0]), "") + f" {part}, {told};"
+                    print(f"{name}, {kind}: {len(missing)} of {len(wanted)} cells are missing: {told}.")
+                else:
+                    own = [r for r in own if Cell(name, r.setting).key in present]
+                shown += own
+            if shown:
+                results.add(name, shown)
+    found = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
+    for (name, procedure), note in notes.items():
+        if procedure in found["experiments"][name]["columns"]:
+            found["experiments"][name]["columns"][procedure]["older"] = (
+                f"Not of the present settings:{note.rstrip(';')}."
+            )
+    (folder / NUMBERS).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def kind_of(run: Cell | Record[Any, Any]) -> tuple[Procedure, str]:
+    """The procedure and the part of an experiment."""
+    return run.setting.get("procedure", "ours"), run.setting.get("part", "")
+
+
+def changes(records: list[Record[Any, Any]], cells: list[Cell]) -> str:
+    """The entries in which the settings of records and of cells differ."""
+
+    def entries(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+        if isinstance(value, Mapping):
+            for key, inside in value.items():
+                yield from entries(inside, f"{name} {key}".strip().replace("_", " "))
+        else:
+            yield name, json.dumps(value)
+
+    before, now = (
+        {entry for one in runs for entry in entries(one.setting) if entry[0] not in ("seed", "guess")}
+        for runs in (records, cells)
+    )
+    names = sorted({name for name, _ in before ^ now})
+    told = []
+    for name in names:
+        values = [sorted(value for other, value in found if other == name) for found in (before - now, now - before)]
+        short = all(len(words) == 1 and len(words[0]) < 24 for words in values)
+        told.append(f"{name} {values[0][0]} instead of {values[1][0]}" if short else f"other {name}")
+    return f"run with {', '.join(told)}" if told else "run with other guesses"
+
+
 def made_by(experiments: dict[str, SavedExperiment]) -> str:
-    """Which code made the records, and which experiments are not among them."""
-    columns = [column for entry in experiments.values() for column in entry["columns"].values()]
-    versions = ", ".join(sorted({version for column in columns for version in column["versions"]}))
+    """Which code made the records, which of them are not of the present one, and which experiments are not among them."""
+    columns = {(name, p): column for name, entry in experiments.items() for p, column in entry["columns"].items()}
+    versions = ", ".join(sorted({version for column in columns.values() for version in column["versions"]}))
     missing = [f"`{name}`" for name in EXPERIMENTS if name not in experiments]
     left_out = f" Not run by it: {', '.join(missing)}." if missing else ""
-    return f"Made by the code {versions}, in all {spent(columns)}. Processor times are of one core.{left_out}\n"
+    changed = [name for name, e in experiments.items() if any(
+        set(column["versions"]) != {record_version(name)} for column in e["columns"].values()
+    )]  # fmt: skip
+    older = ""
+    if changed:
+        which = "all experiments" if len(changed) == len(experiments) else ", ".join(f"`{name}`" for name in changed)
+        older = (
+            f" **Older than the code beside it:** records of {which} were made before what they run was last changed; "
+            "verdicts are by the present criteria, but where a column says otherwise. `policyspace reproduce --fresh` makes "
+            "all anew."
+        )
+    return (
+        f"Made by the code {versions}, in all {spent(list(columns.values()))}. Processor times are of one core."
+        f"{older}{left_out}\n"
+    )
 
 
 def summary(experiments: dict[str, SavedExperiment]) -> list[str]:
@@ -58,7 +144,10 @@ def _verdicts(entry: SavedExperiment, procedure: Procedure) -> str:
     """What is said of the claims of an experiment, each once."""
     claims = claims_of(entry)
     asked = [claim for claim in claims if procedure in claim.panels or not claim.our_own]
-    return ", ".join(dict.fromkeys(claim.verdict(procedure) for claim in asked)) or "–"
+    said = dict.fromkeys(
+        claim.verdict(procedure) + (f" ({more})" if (more := claim.in_how_many(procedure)) else "") for claim in asked
+    )
+    return ", ".join(said) or "–"
 
 
 def _times(entries: list[SavedExperiment]) -> list[str]:
@@ -72,6 +161,9 @@ def section(name: str, entry: SavedExperiment) -> list[str]:
     """The claims of an experiment as paper / literal / ours, with their figures and numbers."""
     lines = [f'<a id="{name}"></a>', "", f"## {entry['title']}", ""]
     lines += [f"    {command}" for command in dict.fromkeys(c["command"] for c in entry["columns"].values())] + [""]
+    for procedure, column in entry["columns"].items():
+        if "older" in column:
+            lines += [f"**{SETTINGS[procedure]}:** {column['older']}", ""]
     if entry["authors_measured"]:
         lines += [f"What the authors' code would need is an estimate: {entry['authors_measured']}.", ""]
     return lines + [line for claim in claims_of(entry) for line in _claim(claim)]
@@ -83,7 +175,8 @@ def _claim(claim: ClaimRow) -> list[str]:
     for procedure, words in PROCEDURES.items():
         if procedure in claim.panels:
             panel = claim.panels[procedure]
-            rows.append((words.lower(), f"**{panel['verdict']}.** {panel['why']}"))
+            more = f", {panel['in_how_many']}" if panel.get("in_how_many") else ""
+            rows.append((words.lower(), f"**{panel['verdict']}{more}.** {panel['why']}"))
         elif not claim.our_own:
             rows.append((words.lower(), "**not run.**"))
     if first["criteria"]:
@@ -100,7 +193,10 @@ def _claim(claim: ClaimRow) -> list[str]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+    said = [word for word in sys.argv[1:] if word != "--from-records"]
+    folder = Path(said[0] if said else "results")
+    if len(said) < len(sys.argv) - 1:
+        from_records(folder)
     found = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))["experiments"]
     small = [n for n, e in found.items() if any(c["quick"] or c["runs"] is not None for c in e["columns"].values())]
     if small:

@@ -39,8 +39,23 @@ def test_an_agent_failed_if_too_few_episodes_reach_their_end(tmp_path):
 
 
 def test_cells_are_agents_of_every_world_by_both_procedures():
-    settings = [c.setting for c in find_experiment("agents").cells(RunSize(quick=True))]
+    settings = [c.setting for c in find_experiment("agents").cells(RunSize(runs=1))]
     assert {(s["world"], s["procedure"]) for s in settings} == {(w, p) for w in WORLDS for p in ("literal", "ours")}
+
+
+def test_the_literal_rate_is_looked_for_among_those_whose_agents_are_best():
+    returns = {0.001: -9.0, 0.01: -3.0, 0.1: -3.1, 0.3: -20.0}
+    records = [
+        Record("agents", {"procedure": "literal", "world": "gridworld", "reading": "discrete grid world", "seed": s,
+                          "learning_rate": rate}, "0", 1.0, {"agent": value + 0.1 * s, "reached": 0.9})
+        for rate, value in returns.items() for s in range(4)
+    ]  # fmt: skip
+    (panel,) = analyse(records)
+    assert panel.name == "agents-rates" and len(panel.rows) == 4
+    assert [row[1] for row in panel.rows if row[-1] == "literal"] == ["0.1"]
+    assert "discrete grid world 0.1 (best 0.01, by 0.10 ± 0.00)" in panel.why
+    settings = [c.setting for c in find_experiment("agents").cells(RunSize(as_published=True))]
+    assert sum("learning_rate" in s for s in settings) == 25 * 6 * 5
 
 
 def test_no_agent_is_better_than_the_best_known():

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from policyspace_paper.configuring import COMPARED, CONTINUOUS, GRIDWORLD, error_rates, run
+from policyspace_paper.configuring import COMPARED, CONTINUOUS, GRIDWORLD, OTHER_STARTS, error_rates, run
 from policyspace_paper.configuring_results import (
     agents,
+    always,
     at_totals,
     by_episodes,
     cells_in_use,
@@ -16,12 +17,14 @@ from policyspace_paper.configuring_results import (
     judge_stories,
     starts,
     summaries,
+    tracked,
 )
 from policyspace_paper.execution import Record, RunSize, find_experiment
 from scipy.stats import t
 
 from policyspace.report import save
 from policyspace.study import Round
+from policyspace.worlds import make_world
 
 
 def record(part, design, episodes, seed, missed, wrong=0.0, any_false=False, rounds=1):
@@ -39,7 +42,9 @@ def test_the_paper_has_25_runs_of_each_and_all_ways_see_the_same_agents(world):
     assert len({cell.key for cell in cells}) == len(cells)
     parts = {part: [c.setting for c in cells if c.setting["part"] == part] for part in PARTS}
     assert len(parts["episodes"]) == 2 * 25 * 2 * len(world.stated.num_episodes.value)
-    assert len(parts["totals"]) == 25 * len(COMPARED) * len(world.totals)
+    ways = len(COMPARED) + (len(OTHER_STARTS) if world.has_flat_start else 0)
+    assert len(parts["totals"]) == 25 * ways * len(world.totals)
+    assert world.has_flat_start == (make_world(world.experiment).flat_configuration() is not None)
     assert [(s["procedure"], s["seed"]) for s in parts["story"]] == [
         (p, i) for p in ("literal", "ours") for i in range(10)
     ]
@@ -49,15 +54,22 @@ def test_the_paper_has_25_runs_of_each_and_all_ways_see_the_same_agents(world):
     for setting in parts["totals"] + parts["episodes"]:
         assert (setting.get("num_attempts") == 0) == (setting["design"] == "none")
         planned = setting["part"] == "totals" and setting["design"] not in ("none", "paper")
-        assert ("num_attempts" not in setting) == setting.get("flat_first", False) == planned
+        assert ("num_attempts" not in setting) == planned
+    begun = {(s["design"], s.get("flat_first", False)) for s in parts["totals"]}
+    default = {(design, design not in ("none", "paper")) for design in COMPARED}
+    assert begun == default | (set(OTHER_STARTS.items()) if world.has_flat_start else set())
+    assert {s.get("flat_first") for s in parts["episodes"]} == {None}
+    for setting in parts["totals"] + parts["episodes"]:
         assert setting["significance"] == 0.01
 
 
 def assert_one_guess_is_changed(settings, world):
     """A cell of another guess is a cell of the paper's figure but for the options that are guessed, where it has them."""
     as_guessed = {(s["design"], s["seed"]): s for s in settings if s["part"] == "episodes" and s["num_episodes"] == 100}
-    for setting in (s for s in settings if s["part"] == "guesses"):
-        same = as_guessed[setting["design"], setting["seed"]]
+    told = {s["seed"]: s for s in settings if s["part"] == "story"}
+    for setting in (s for s in settings if "guess" in s):
+        story = setting["part"] == "story-guesses"
+        same = told[setting["seed"]] if story else as_guessed[setting["design"], setting["seed"]]
         other = world.guesses[setting["guess"]]
         for name in same.keys() - {"part"}:
             changed = other.get(name, {}) if same[name] else {}
@@ -69,8 +81,10 @@ def test_the_literal_cells_are_the_papers_settings_and_as_published_selects_them
         [c.setting for c in find_experiment(m.experiment).cells(RunSize(as_published=True))]
         for m in (GRIDWORLD, CONTINUOUS)
     )
-    learning = {"num_steps": 100, "num_episodes": 100, "learning_rate": 0.1, "decay": 1.0}
-    stated = [[s for s in settings if s["part"] != "guesses"] for settings in (grid, continuous)]
+    learning = {"num_steps": 100, "num_episodes": 100, "learning_rate": 0.01, "decay": 1.0}
+    stated = [[s for s in settings if "guess" not in s] for settings in (grid, continuous)]
+    for settings, world in ((grid, GRIDWORLD), (continuous, CONTINUOUS)):
+        assert sum(s["part"] == "story-guesses" for s in settings) == 10 * len(world.guesses)
     assert all(s["learning"] == learning and s["adam"] is None for s in stated[1])
     assert all(s["adam"] == {"rate": 0.03, "num_steps": 1000, "spreads": (0.0,)} for s in stated[0])
     assert_one_guess_is_changed(grid, GRIDWORLD)
@@ -184,8 +198,9 @@ def test_starts_track_the_feature_that_is_asked_for():
     assert distance(near, "agent_rbf_4_2") == pytest.approx(0.5)
     assert distance(near, "goal_rbf_4_2") == pytest.approx(2.0)
     asked = ("agent_rbf_4_2",)
-    assert starts("continuous-gridworld", told(first, near, near, far, asked=asked)).holds is True
-    assert starts("continuous-gridworld", told(first, near, far, asked=asked)).holds is False
+    assert starts("continuous-gridworld", told(first, near, near, asked=asked)).holds is True
+    assert starts("continuous-gridworld", told(first, near, near, far, asked=asked)).holds is False, "not always"
+    assert tracked(told(first, near, near, far, asked=asked)) == [True, True, False]
     assert starts("continuous-gridworld", told(first, near)).holds is None
 
 
@@ -204,6 +219,55 @@ def test_stories_are_judged_by_most_agents(first, selected, num_agents, parts):
     result = {"truth": ["a", "b"], "selected": list(selected), "rounds": rounds}
     records = [Record("gridworld", {"seed": seed}, "0", 1.0, result) for seed in range(num_agents)]
     assert [part.holds for part in judge_stories("gridworld", records)] == parts
+
+
+@pytest.mark.parametrize(
+    ("shares", "holds"), [((19, 20), True), ((18, 20), None), ((10, 20), False)], ids=["nearly all", "about", "half"]
+)
+def test_always_is_a_share_of_the_rounds_that_ask_for_one_feature(shares, holds):
+    near, rounds = shares
+    spread = [(near + (i % 3 - 1) * (near < rounds - 1), rounds) for i in range(12)]
+    part = always([[True] * n + [False] * (m - n) for n, m in spread])
+    assert part.holds is holds
+    assert part.words.startswith(f"In {sum(n for n, _ in spread)} of {12 * rounds} rounds of 12 agents")
+    assert always([[], []]).holds is None
+
+
+def test_the_story_by_other_guesses_stands_beside_it():
+    rounds = [one.to_dict() for one in told(PEAK, EVEN, selected=((), ("a",)))]
+    back = [one.to_dict() for one in told(EVEN, PEAK, selected=((), ("a",)))]
+
+    def seen(part, seed, rounds, **more):
+        setting = {"part": part, "seed": seed, "design": "paper", "num_episodes": 100, "procedure": "literal", **more}
+        result = {"truth": ["a"], "selected": ["a"], "rounds": rounds, "false_negative_rate": 0.0,
+                  "false_positive_rate": 0.0}  # fmt: skip
+        return Record("gridworld", setting, "0", 1.0, result)
+
+    records = [seen("story", i, back) for i in range(10)]
+    records += [seen("story-guesses", i, rounds, guess="rate 7") for i in range(10)]
+    records += [seen("guesses", i, rounds, guess="rate 7") for i in range(10)]
+    _, panel = guesses_panels("gridworld", "Grid", records)
+    assert [row[0] for row in panel.rows] == ["as everywhere else", "rate 7"]
+    assert panel.rows[0][2].startswith("For 0 of 10") and panel.rows[1][2].startswith("For 10 of 10")
+
+
+def test_the_gain_at_equal_totals_is_split_into_start_and_design():
+    missed = {("none", None): 0.8, ("none", True): 0.3, ("paper", None): 0.9, ("paper", True): 0.25,
+              ("d-optimal", True): 0.1, ("d-optimal", False): 0.6}  # fmt: skip
+    records = [record("totals", design, 400, seed, share) for (design, _), share in missed.items() for seed in range(3)]
+    for one, flat in zip(records, [flat for _, flat in missed for _ in range(3)], strict=True):
+        if flat is not None:
+            one.setting["flat_first"] = flat
+    panel = at_totals("gridworld", "Grid", records)
+    assert (
+        "at 400 episodes 0.700 ± 0.000, of which 0.500 ± 0.000 is the flat start, 0.200 ± 0.000 the design" in panel.why
+    )
+    assert [row[0] for row in panel.rows] == [
+        "no configuration", "flat start alone", "the paper's objective", "flat start, then the paper's objective",
+        "D-optimal", "D-optimal from where the agent is",
+    ]  # fmt: skip
+    without = [one for one in records if one.setting.get("flat_first") is None]
+    assert "flat" not in at_totals("gridworld", "Grid", without).why
 
 
 def test_half_of_the_agents_are_not_most():

@@ -53,6 +53,23 @@ def test_the_verdict_says_whose_optimum_holds(best, verdict):
     assert parts[2].holds == (best["A1"] != best["A2"])
 
 
+def test_the_dependence_is_judged_by_what_a2_loses_with_a1s_putter():
+    """A₁ loses much with A₂'s putter; A₂ hardly with A₁'s, for whom the putter is to be chosen."""
+    found = [
+        Record(one.experiment, one.setting, "0", 1.0, {"returns": [0.001 * x for x in one.result["returns"]]})
+        if one.setting["agent"] == "A2" else one
+        for one in records({"A1": 5.0, "A2": 3.0}, noise=0.0)
+    ]  # fmt: skip
+    part = judge(curves(found))[2]
+    assert part.words.startswith("With A₁'s best putter A₂ loses 0.00 ± 0.00 (A₁ with A₂'s 0.20")
+    assert part.holds is True  # surely more than nothing, without noise
+    rng = np.random.default_rng(1)
+    for one in found:
+        if one.setting["agent"] == "A2":
+            one.result["returns"] = [x + 0.01 * rng.standard_normal() for x in one.result["returns"]]
+    assert judge(curves(found))[2].holds is False
+
+
 def test_a_flat_curve_shows_no_dependence_and_a_noisy_one_says_nothing():
     flat = judge(curves(records({"A1": 5.0, "A2": 3.0}, curvature=0.0, noise=0.01)))
     assert [part.holds for part in flat] == [True, True, False]
@@ -93,7 +110,7 @@ def test_cells_are_whole_curves_of_both_agents():
     assert len({cell.key for cell in cells}) == len(cells) == len(AGENTS) * (2 * 100 + 2 * 10)
     assert len(minigolf_curve.CURVE.cells(RunSize(quick=True))) == 8
     published = {str(c.setting["learning"]["stages"]) for c in minigolf_curve.CURVE.cells(RunSize(as_published=True))}
-    assert published == {"[[0.1, 100, 100, 0.01, 1.0]]", "[[0.01, 100, 100, 0.001, 1.0]]"}
+    assert published == {"[[0.1, 100, 100, 0.01, 1.0]]", "[[0.01, 100, 100, 0.003, 1.0]]"}
 
 
 def test_a_run_is_a_function_of_its_setting():

@@ -1,10 +1,13 @@
 """Four ways of choosing a putter: the analysis on returns with a known answer, and one run in miniature."""
 
+import json
+
 import numpy as np
 import pytest
 from policyspace_paper import minigolf_designs as minigolf_strategies
 from policyspace_paper.execution import Record, RunSize
-from policyspace_paper.minigolf import OURS, PUBLISHED, THOROUGH
+from policyspace_paper.minigolf import CURVE, OURS, PUBLISHED, THOROUGH
+from policyspace_paper.minigolf import LENGTHS as CURVE_LENGTHS
 from policyspace_paper.minigolf_designs import STRATEGIES, STRATEGIES_EXPERIMENT, outcomes
 from policyspace_paper.minigolf_designs import STRATEGIES_RUNS as RUNS
 from policyspace_paper.minigolf_designs import analyse_strategies as analyse
@@ -40,16 +43,12 @@ def records(means, noise=0.2, runs=30, deviation=OURS, selected=AGENT_A2):
     ("identified", "full", "parts", "verdict"),
     [
         (-4.0, -6.0, [True, True], "holds"),  # as good as the oracle, much better than the wrong space
-        (
-            -4.0,
-            -4.5,
-            [True, False],
-            "holds partly",
-        ),  # the wrong space is worse, by less than a fifth of what can be gained
+        (-4.0, -4.8, [True, True], "holds"),  # what is at stake is small, and all of it is gained
         (-3.0, -6.0, [True, True], "holds"),  # better than the oracle, whose optimum is an estimate
-        (-5.5, -7.0, [False, True], "holds partly"),  # better than the wrong space, worse than the oracle
+        (-4.8, -6.0, [False, True], "holds partly"),  # most of what is at stake is gained, and much of it lost
         (-6.0, -6.0, [False, False], "does not hold"),
-        (-5.0, -6.0, [None, None], "too few runs to say"),  # each just a fifth: neither can be told
+        (-5.5, -6.0, [False, False], "does not hold"),  # a gain, of a quarter of what is at stake
+        (-5.0, -6.0, [False, None], "does not hold"),  # just a half
     ],
 )
 def test_both_halves_of_the_claim_count(identified, full, parts, verdict):
@@ -60,13 +59,21 @@ def test_both_halves_of_the_claim_count(identified, full, parts, verdict):
     assert analyse(found[:9])[0].verdict == "too few runs to say"
 
 
+def test_a_gain_of_less_than_a_tenth_of_a_stroke_is_not_notable():
+    means = {"uniform": -9.0, "full": -4.05, "identified": -4.0, "oracle": -4.0}
+    first, second = judge(outcomes(records(means, noise=0.001)))
+    assert (first.holds, second.holds) == (True, False)
+    assert first.words.startswith("At stake are 0.05 ± 0.00 strokes")
+
+
 def test_a_difference_that_is_significant_but_small_is_comparable():
     means = {"uniform": -9.0, "full": -6.0, "identified": -4.1, "oracle": -4.0}
     assert [part.holds for part in judge(outcomes(records(means, noise=0.01)))] == [True, True]
 
 
-def test_where_random_is_as_good_as_the_oracle_nothing_can_be_told():
-    means = {"uniform": -4.0, "full": -6.0, "identified": -4.0, "oracle": -4.0}
+@pytest.mark.parametrize("full", [-4.0, -3.5])
+def test_where_the_wrong_space_is_as_good_as_the_oracle_nothing_can_be_told(full):
+    means = {"uniform": -9.0, "full": full, "identified": -4.0, "oracle": -4.0}
     assert [part.holds for part in judge(outcomes(records(means)))] == [None, None]
 
 
@@ -89,7 +96,11 @@ def test_the_paper_has_100_runs_and_both_deviations_are_shown():
     assert len({cell.key for cell in found}) == len(found) == 4 * RUNS
     published = cells(RunSize(as_published=True))
     assert len(published) == 2 * RUNS and {c.setting["procedure"] for c in published} == {"literal"}
-    assert {len(c.setting["curve_seeds"]) for c in published} == {10}
+    by_the_curve = {(json.dumps(c.setting["learning"]), c.setting["seed"]) for c in CURVE.cells(RunSize())}
+    for c in found:  # every putter is chosen by learnings of `minigolf-curve`; literally by all of them
+        assert {(json.dumps(c.setting["learning"]), seed) for seed in c.setting["curve_seeds"]} <= by_the_curve
+    assert {len(c.setting["curve_seeds"]) for c in published} == {RUNS}
+    assert {tuple(c.setting["putter_lengths"]) for c in found} == {tuple(CURVE_LENGTHS)}
     assert {c.setting["learning"]["stages"][-1][0] for c in published} == {0.01, 0.1}
 
 

@@ -1,15 +1,26 @@
 """Algorithms 3 and 4 as printed, on an agent whose answers are known, and in the grid world in miniature."""
 
 import json
+from itertools import combinations
 
 import jax
 import numpy as np
 import pytest
 from policyspace_paper.configuring import run, world_and_space
 from policyspace_paper.execution import Record, RunSize, find_experiment
-from policyspace_paper.printed import PrintedAlgorithm, by_adam, in_closed_form
+from policyspace_paper.printed import (
+    PrintedAlgorithm,
+    algorithm_1,
+    algorithm_2,
+    algorithm_3,
+    algorithm_4,
+    by_adam,
+    in_closed_form,
+)
+from scipy.stats import chi2
 
-from policyspace import SoftmaxLinear, likelihood_of, rollout
+from policyspace import GaussianLinear, SoftmaxLinear, likelihood_of, rollout
+from policyspace.data.sample import Sample
 from policyspace.report import save
 from policyspace.study import PaperObjective, Round
 
@@ -113,3 +124,41 @@ def test_rule_1_with_configuration_by_both_procedures(tmp_path, monkeypatch):
         panel, *_ = experiment.analyse([Record("gridworld-rule-1", setting, "0", 1.0, result)])
         assert panel.verdict == "our own" and len(panel.rows) == 2
         save(panel.figure, tmp_path / "figure.svg")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_algorithms_1_and_2_are_the_rules_on_least_squares(seed):
+    """With Σ = 1 and one action λ is the difference of residual sums of squares, which NumPy knows."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(150, 3))
+    y = 1 + x @ np.array([0.5, 0.0, 0.25]) + rng.normal(size=150)
+    space = GaussianLinear(("a", "b", "c"), ("push",), 1.0)
+    data = Sample(x, y[:, None], ("a", "b", "c"), ("push",))
+
+    def residual(names):
+        design = np.column_stack([np.ones(150), *(x[:, "abc".index(name)] for name in names)])
+        return np.sum((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]) ** 2)
+
+    def lost(names):
+        return residual(names) - residual("abc")
+
+    critical = [chi2.ppf(1 - 0.05 / 8, m) if m else 0.0 for m in range(4)]
+    every = [set(s) for size in range(4) for s in combinations("abc", size)]
+    enough = [s for s in every if lost(sorted(s)) <= critical[3 - len(s)] + 1e-9]
+    rule_1 = [sorted(s) for s in enough if not any(s - {i} in enough for i in s)]
+    assert sorted(algorithm_1(data, space, 0.05)) == sorted(rule_1)
+    rule_2 = [n for n in "abc" if lost("abc".replace(n, "")) > chi2.ppf(1 - 0.05 / 3, 1)]
+    assert algorithm_2(data, space, 0.05) == rule_2
+
+
+def test_algorithms_3_and_4_unite_and_take_the_papers_letters():
+    how = {"significance": 0.05, "num_episodes": 20, "num_attempts": 1, "penalty": 0.5, "num_updates": 5}
+    start, key = WORLD.default_configuration(), jax.random.key(3)
+    found = algorithm_4(WORLD, SPACE, observe, key, start, **how)
+    assert set(found) <= {SPACE.groups[g].name for g in SPACE.tested}
+    assert found == algorithm_4(WORLD, SPACE, observe, key, start, **how)
+    sets = algorithm_3(WORLD, grouped(), observe, key, start, **how)
+    assert sets == sorted(sets, key=lambda names: (len(names), names))
+    for function, name in ((algorithm_1, "Algorithm 1"), (algorithm_2, "Algorithm 2"), (algorithm_3, "Algorithm 3"),
+                           (algorithm_4, "Algorithm 4")):  # fmt: skip
+        assert function.__doc__.startswith(f"{name}, Identification Rule")

@@ -49,7 +49,7 @@ class SourceOptions(ColumnOptions, total=False):
     covariance: Any
     """Of a Gaussian policy: a number, numbers, a matrix, or "estimate" (default)."""
     groups: NetworkGroups | None
-    """What is tested as one: "feature" (default), "parameter", or {name: [features]}."""
+    """What is tested as one: "feature" (default), "parameter", "action" (one of its components), or {name: [features]}."""
     assume: "Sequence[str]"
     """Groups that are known to be used, and are not tested."""
     fixed: Any

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyspace import GaussianLinear, InputError, SoftmaxLinear
+from policyspace import GaussianLinear, InputError, SoftmaxLinear, identify
 from policyspace.families import INTERCEPT
 
 ACTIONS = ("n", "e", "s")
@@ -115,3 +115,29 @@ def test_the_intercepts_name_is_taken():
         GaussianLinear(("x", INTERCEPT))
     with pytest.raises(InputError, match="occurs twice"):
         GaussianLinear(("x", "x"))
+
+
+def test_groups_by_action_are_the_rows_of_the_weights():
+    """Actuation: whether a component of the action is moved by any feature, against two fits by least squares."""
+    space = GaussianLinear(("a", "b"), ("push", "turn"), np.eye(2), groups="action")
+    assert {g.name: g.indices for g in space.groups if g.name != "intercept"} == {"push": (1, 2), "turn": (4, 5)}
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(80, 2))
+    actions = np.column_stack([x @ [0.4, 0.1], np.zeros(80)]) + rng.normal(size=(80, 2))
+    answer = identify(x, actions, features=["a", "b"], policy=space)
+    design = np.column_stack([np.ones(80), x])
+    for row, group in enumerate(answer.groups):
+        y = actions[:, row]
+        left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        assert group.statistic == pytest.approx(np.sum((y - y.mean()) ** 2) - np.sum(left**2))
+    assert [g.group for g in answer.groups] == ["push", "turn"]
+    boltzmann = SoftmaxLinear(("a", "b"), ("left", "right", "stay"), groups="action")
+    assert [g.name for g in boltzmann.groups] == ["intercept", "left", "right"]
+
+
+def test_groups_by_action_with_an_estimated_covariance_are_a_sentence():
+    rng = np.random.default_rng(5)
+    x, actions = rng.normal(size=(80, 2)), rng.normal(size=(80, 2))
+    for groups in ("action", "parameter"):
+        with pytest.raises(InputError, match="give the covariance, or group by feature"):
+            identify(x, actions, features=["a", "b"], policy="gaussian", groups=groups)

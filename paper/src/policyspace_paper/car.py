@@ -71,7 +71,7 @@ CarRecord = Record[CarSetting, CarResult]
 
 def settings(size: RunSize) -> Iterable[CarSetting]:
     """The same drivers by both procedures; the cells of one driver follow each other, so that it learns once."""
-    for seed in range(size.num_runs(CAR.runs.value, 3)):
+    for seed in range(size.num_runs(CAR.runs.value, 1)):
         for procedure in procedures(size):
             for num_episodes in (10,) if size.quick else EPISODES:
                 setting: CarSetting = {
@@ -191,9 +191,9 @@ CLAIM = Claim(
     "nearly all runs, while the simplified one may select a wrong set.",
     "On the same drivers, of those that learned. Few episodes: at the smallest n Rule 2 surely finds the owned set, and no "
     f"other, more often. Many: at the largest n Rule 1 surely does for more than {NEAR:.0%} of the drivers, and surely more "
-    "often than Rule 2. Literally, as the paper says neither where its fits begin nor which point of a path they are, the "
-    "claim holds if it does in one of those ways. Ours is judged by the lean test, the default for the inputs of a network. "
-    f"At least {FEWEST} drivers.",
+    "often than Rule 2. Literally, as the paper says neither where its fits begin nor which point of a path they are, there "
+    "are four readings; the claim holds if it does in all of them, and partly if in some. Ours is judged by the lean test, "
+    f"the default for the inputs of a network. At least {FEWEST} drivers.",
 )
 
 
@@ -245,6 +245,11 @@ def analyse(records: list[CarRecord]) -> list[Panel]:
     parts = {test: judge(learned, test) for test in learned["test"].unique(maintain_order=True)}
     best = max(parts, key=lambda test: (test == DEFAULT, sum(part.holds is True for part in parts[test])))
     num_drivers = learned["seed"].n_unique()
+    judging, in_how_many = parts[best], ""
+    if DEFAULT not in parts:  # several readings of the paper: all count, the best of them is told
+        judging = judging + [ClaimPart("", part.holds) for test, own in parts.items() if test != best for part in own]
+        holding = sum(verdict_of(own, num_drivers) == "holds" for own in parts.values())
+        in_how_many = f"it holds in {holding} of {len(parts)} readings"
     others = "; ".join(f"{TESTS[t][0]}, {verdict_of(own, num_drivers)}" for t, own in parts.items() if t != best)
     correct, among, false = (rates(found, what, *BY) for what in ("correct", "among", "false"))
     level = records[0].setting["significance"]
@@ -274,8 +279,9 @@ def analyse(records: list[CarRecord]) -> list[Panel]:
             ("drivers", "test", "rule", "episodes", "identified", "among those returned"),
             [(*_who(key, share), share.words, among[key].words) for key, share in correct.items()],
             {"num_drivers": len(drivers), "num_failed": sum(drivers.values()), "outcomes": outcome},
-            parts[best],
+            judging,
             num_drivers,
+            in_how_many=in_how_many,
         ),
         Panel(
             "car-false-selections",

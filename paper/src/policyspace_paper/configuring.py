@@ -188,6 +188,11 @@ COMPARED: dict[str, ObjectiveOptions] = {
     "noncentrality": {},
 }
 """The designs compared at equal totals; the paper's objective asks for all undecided units together there."""
+OTHER_STARTS = {"none": True, "paper": True, "d-optimal": False}
+"""Those that a world with a flat configuration is also compared by from the other first one: whether that is the flat one.
+
+Without them a comparison of designs is one of first configurations, too.
+"""
 
 
 STILL: Way = {"design": "none", "design_options": {}, "num_attempts": 0}
@@ -211,6 +216,7 @@ class Configuring:
     totals: tuple[int, ...]  # of all episodes that are paid for
     story: Mapping[str, object]  # controls and first configuration of the agent whose rounds are drawn
     guesses: Mapping[str, Mapping[str, Mapping[str, object]]]  # other options where the paper is silent, by the guess
+    has_flat_start: bool = False  # whether the world has a flat configuration, which a first round may be at
 
     @property
     def stated(self) -> PaperSettings:
@@ -234,27 +240,41 @@ class Configuring:
                     for seed in agents:
                         yield {**self._shared(size, procedure, seed), "part": "episodes", "num_episodes": n, **way}
             way = printed if literal else {**DEFAULT, "num_attempts": 1 if size.quick else STORY_ATTEMPTS}
-            for seed in stories:  # 100 episodes: a round of 1000 shows nearly everything at once
-                story = {**self._shared(size, procedure, seed), "part": "story", **way, **self.story}
-                yield cast(ConfiguringSetting, story | {"num_episodes": 100, "keep_rounds": True})
+            told = [self._story(size, procedure, seed, way) for seed in stories]
+            yield from told
             if literal and not size.quick:
                 yield from self._guessed(size, printed)
+                for name in self.guesses:
+                    yield from (self._changed(setting, name, "story-guesses") for setting in told)
         if not size.as_published:
             for total in self.totals[1:2] if size.quick else self.totals:
                 for design in ("none", "uniform", "d-optimal") if size.quick else COMPARED:
                     way = {"design": design, "design_options": COMPARED[design], **rounds_at(total, design)}
+                    ways = [way]
+                    if self.has_flat_start and design in OTHER_STARTS:
+                        ways.append({**way, "flat_first": OTHER_STARTS[design]})
                     for seed in agents:
-                        yield {**self._shared(size, "ours", seed), "part": "totals", **way}
+                        for way in ways:
+                            yield {**self._shared(size, "ours", seed), "part": "totals", **way}
 
     def _guessed(self, size: RunSize, printed: Way) -> Iterable[ConfiguringSetting]:
         """The literal procedure with one of its guesses changed, on the first of its agents; what it does not have stays."""
-        for name, other in self.guesses.items():
+        for name in self.guesses:
             for way in (STILL, printed):
                 for seed in range(size.num_runs(GUESS_RUNS, 1)):
                     shared = self._shared(size, "literal", seed)
-                    setting = {**shared, "part": "guesses", "guess": name, "num_episodes": GUESS_EPISODES, **way}
-                    changed = {entry: {**setting[entry], **new} for entry, new in other.items() if setting.get(entry)}  # type: ignore[dict-item]
-                    yield cast(ConfiguringSetting, setting | changed)
+                    yield self._changed({**shared, "num_episodes": GUESS_EPISODES, **way}, name, "guesses")
+
+    def _changed(self, setting: ConfiguringSetting, guess: str, part: str) -> ConfiguringSetting:
+        """The same but for one guess, in the options that it has."""
+        options = cast(Mapping[str, Any], setting)
+        other = {entry: {**options[entry], **new} for entry, new in self.guesses[guess].items() if options.get(entry)}
+        return cast(ConfiguringSetting, {**options, "part": part, "guess": guess, **other})
+
+    def _story(self, size: RunSize, procedure: Procedure, seed: int, way: Way) -> ConfiguringSetting:
+        """An agent of the paper's example; 100 episodes, as a round of 1000 shows nearly everything at once."""
+        story = {**self._shared(size, procedure, seed), "part": "story", **way, **self.story}
+        return cast(ConfiguringSetting, story | {"num_episodes": 100, "keep_rounds": True})
 
     def _shared(self, size: RunSize, procedure: Procedure, seed: int) -> ConfiguringSetting:
         """What all cells of a procedure share; by the paper's the agent learns and is fitted as that says.
@@ -281,6 +301,7 @@ def rounds_at(total: int, design: str) -> Way:
 
 GRIDWORLD = Configuring(
     experiment="gridworld",
+    has_flat_start=True,
     quick_episodes=(10, 30),
     totals=(40, 120, 400),
     # The paper's example: all but the goal's column is known; starts lower left, goals lower right.
@@ -310,7 +331,7 @@ CONTINUOUS = Configuring(
         "initial": {"x": -1.0, "y": -1.0, "goal_x": 1.0, "goal_y": 1.0},
     },
     guesses={
-        "learning rate 0.01 instead of 0.1": {"learning": {"learning_rate": 0.01}},
+        "learning rate 0.1 instead of 0.01": {"learning": {"learning_rate": 0.1}},
         "configuration rate 0.1 instead of 0.01": {"design_options": {"learning_rate": 0.1}},
     },
 )
@@ -345,7 +366,7 @@ def rule_1_settings(size: RunSize) -> Iterable[ConfiguringSetting]:
                 setting = {
                     "procedure": procedure,
                     "num_episodes": n,
-                    "num_attempts": NUM_ATTEMPTS,
+                    "num_attempts": 1 if size.quick else NUM_ATTEMPTS,
                     "significance": STATED.significance.value,
                     "seed": seed,
                     **(literal if procedure == "literal" else ours),

@@ -14,18 +14,19 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from importlib import import_module
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Required, Self, TypedDict, TypeVar
 
-from policyspace.data.large.backends import cluster_error_message, code_version, connect, source_digest
+import policyspace
+from policyspace.data.large.backends import cluster_error_message, code_version, connect
 from policyspace.errors import InputError
 from policyspace.runtime import check_limit
 from policyspace.safe_io import check_tables, parse_json, size_of
 from policyspace_paper import ONE_THREAD
+from policyspace_paper.code_digest import Definition, Sources
 
 if TYPE_CHECKING:
     from policyspace_paper.panels import Panel
@@ -113,18 +114,23 @@ def find_experiment(name: str) -> Experiment[Any, Any]:
 
 # -- Which code made a record.
 
-NEVER_RUN = (
-    "__init__.py", "cli.py", "reproduction.py", "page.py", "panels.py", "estimates.py", "plots.py", "configuring_results.py",
-)  # fmt: skip
-"""Modules that only show records: whatever changes there leaves a record what it was."""
+
+@cache
+def sources() -> Sources:
+    """The modules of both packages, parsed once a process."""
+    return Sources({"policyspace": Path(policyspace.__file__).parent, "policyspace_paper": Path(__file__).parent})
 
 
 @cache
-def record_version() -> str:
-    """As 0.1.0+3f2a9c1b: two that are equal give the same records for the same settings."""
-    number, core = code_version().split("+")
-    both = core + source_digest(Path(__file__).parent, NEVER_RUN)
-    return f"{number}+{sha256(both.encode()).hexdigest()[:8]}"
+def record_version(experiment: str) -> str:
+    """As 0.1.0+3f2a9c1b: where two are equal, the same settings of this experiment give the same records.
+
+    The digest covers the definitions that a run refers to, and what these refer to: what shows records is not among them.
+    """
+    run = find_experiment(experiment).run if experiment in EXPERIMENTS else None
+    if run is None or sources().module(run.__module__) is None:
+        return code_version()
+    return f"{policyspace.__version__}+{sources().digest(Definition(run.__module__, run.__name__))}"
 
 
 # -- How much of an experiment to run, and by whose settings.
@@ -232,7 +238,7 @@ class Store:
             self._connection.execute(
                 "INSERT OR IGNORE INTO records (experiment, setting, version, duration, result, elapsed) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (*cell.key, record_version(), duration, plain, elapsed),
+                (*cell.key, record_version(cell.experiment), duration, plain, elapsed),
             )
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:

@@ -149,8 +149,8 @@ ImitationRecord = Record[RunSetting, ImitationResult]
 def settings(size: RunSize) -> Iterable[RunSetting]:
     """The same agents at every number of episodes; those of one agent follow each other, so that it learns once."""
     for procedure in procedures(size):
-        for seed in range(size.num_runs(GRID.runs.value, 2)):
-            for n in (30, 300) if size.quick else EPISODES:
+        for seed in range(size.num_runs(GRID.runs.value, 1)):
+            for n in (30, 100) if size.quick else EPISODES:
                 yield {"procedure": procedure, "num_episodes": n, "seed": seed}
 
 

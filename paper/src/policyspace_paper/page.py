@@ -42,6 +42,7 @@ class SavedPanel(TypedDict):
     criteria: str
     procedure: Procedure
     stated: NotRequired[bool]
+    in_how_many: NotRequired[str]
 
 
 class SavedColumn(TypedDict):
@@ -55,6 +56,7 @@ class SavedColumn(TypedDict):
     seconds_of_computing: float
     seconds_on_the_clock: float | None
     panels: list[SavedPanel]
+    older: NotRequired[str]  # what to know of records that are not of the present settings
 
 
 class SavedExperiment(TypedDict):
@@ -129,7 +131,13 @@ class ClaimRow:
 
     def badge(self, procedure: Procedure) -> str:
         """The verdict of a column as the page shows it; nothing where a question of ours was not asked."""
-        return "" if self.our_own and procedure not in self.panels else _badge(self.verdict(procedure))
+        if self.our_own and procedure not in self.panels:
+            return ""
+        return _badge(self.verdict(procedure), self.in_how_many(procedure))
+
+    def in_how_many(self, procedure: Procedure) -> str:
+        """In how many readings of the paper a column's claim holds, where there are several."""
+        return self.panels[procedure].get("in_how_many", "") if procedure in self.panels else ""
 
 
 def claims_of(experiment: SavedExperiment) -> list[ClaimRow]:
@@ -228,8 +236,9 @@ def _how_to_read() -> Iterator[str]:
     for verdict, words in VERDICTS.items():
         yield f"<div><dt>{_badge(verdict)}</dt><dd>{words.meaning}</dd></div>"
     yield "</dl><p><em>Literal</em> is what the paper's own settings give: its optimisers, its learning, its levels, its"
-    yield "number of runs; what it does not state is a guess, and named as one. <em>Ours</em> is what the defaults of"
-    yield "policyspace give. Every verdict is a function of the numbers by the criteria that stand below it. Intervals are"
+    yield "number of runs; what it does not state is of its authors' code or ours, and says so. <em>Ours</em> is what the"
+    yield "defaults of policyspace give."
+    yield "Every verdict is a function of the numbers by the criteria that stand below it. Intervals are"
     yield "95 % unless a table says otherwise. A <em>cell</em> is one run of one setting with its own seed."
     yield "<em>Computing</em> is the time of all cells one after the other on one core; <em>on the clock</em> is what passed"
     yield "while they ran, several at once. What the authors' code would need is an estimate: single runs of it were timed"
@@ -310,8 +319,8 @@ def _name(panel: SavedPanel) -> str:
     return panel["name"]
 
 
-def _badge(verdict: str) -> str:
-    return page.badge(*VERDICTS[verdict][:2], verdict)
+def _badge(verdict: str, more: str = "") -> str:
+    return page.badge(*VERDICTS[verdict][:2], f"{verdict}: {more}" if more else verdict)
 
 
 def duration(seconds: float) -> str:
@@ -440,6 +449,7 @@ class Results:
                     "criteria": panel.claim.criteria,
                     "procedure": panel.procedure,
                     "stated": panel.claim.stated,
+                    "in_how_many": panel.in_how_many,
                 }
                 for panel in panels
             ],

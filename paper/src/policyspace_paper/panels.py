@@ -57,6 +57,7 @@ class Panel:
     parts: Sequence[ClaimPart] = ()
     num_runs: int = 0  # that the verdict rests on
     procedure: Procedure = "ours"  # by whose settings its records were made
+    in_how_many: str = ""  # of several readings of the paper the claim holds, where there are several
 
     @property
     def verdict(self) -> Verdict:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from policyspace.worlds.confmdp import ConfMDP
 from policyspace_paper.execution import Procedure, Record, RunSize
 from policyspace_paper.panels import Claim, Panel
 
-# -- The paper's settings, every constant with the place that states it; where the paper is silent, a guess that says so.
+# -- The paper's settings, every constant with its source: the place that states it, its authors' code, or ours.
 
-GUESS = "a guess"
+AUTHORS, OURS = "authors' code", "ours"
+"""Where the paper is silent: what its authors' published code has, or what we chose."""
+BEST = "ours: among the rates that were tried, the one whose agents are best (agents-rates)"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Stated:
     """A constant, and where the paper states it."""
 
     value: Any
-    where: str = GUESS
+    where: str = OURS
 
 
 class LearningOptions(TypedDict, total=False):
@@ -117,10 +119,9 @@ def _grid(where: str, **own: Stated) -> PaperSettings:
     return PaperSettings(
         runs=Stated(25, "captions of Figures 1 and 5"),
         significance=Stated(0.01, where),
-        learning_rate=Stated(0.1),
-        learning_start=Stated((0.0, 0.0)),
+        learning_start=Stated((0.0, 0.0), AUTHORS),
         num_attempts=Stated(3, where),
-        configuration_rate=Stated(0.01),
+        configuration_rate=Stated(0.01, AUTHORS),
         **own,
     )
 
@@ -129,9 +130,10 @@ LITERAL = {
     "gridworld": _grid(
         "Appendix C.1",
         num_episodes=Stated((10, 30, 100, 300, 1000)),
+        learning_rate=Stated(0.1, AUTHORS),
         learning_steps=Stated(200, "Appendix C.1"),
         learning_episodes=Stated(250, "Appendix C.1"),
-        likelihood=Stated("Adam, all steps, the last point", "Appendix C.1 (Adam); a guess (which point)"),
+        likelihood=Stated("Adam, all steps, the last point", "Appendix C.1 (Adam); ours (which point)"),
         likelihood_rate=Stated(0.03, "Appendix C.1"),
         likelihood_steps=Stated(1000, "Appendix C.1"),
         likelihood_starts=Stated((0.0,)),
@@ -141,6 +143,7 @@ LITERAL = {
     "continuous-gridworld": _grid(
         "Appendix C.2",
         num_episodes=Stated((10, 30, 100, 300)),
+        learning_rate=Stated(0.01, f"{BEST}; the authors' code has 0.1"),
         learning_steps=Stated(100, "Appendix C.2"),
         learning_episodes=Stated(100, "Appendix C.2"),
         likelihood=Stated("closed form", "Appendix C.2"),
@@ -153,8 +156,8 @@ LITERAL = {
         significance=Stated(0.01, "Appendix C.3"),
         learning_steps=Stated(100, "Appendix C.3"),
         learning_episodes=Stated(100, "Appendix C.3"),
-        learning_rate=Stated(0.01),
-        learning_start=Stated((0.0, 0.1)),
+        learning_rate=Stated(0.01, f"{BEST}; 0.003 where σ = 0.01, for which the authors' code has 0.001"),
+        learning_start=Stated((0.0, 0.1), AUTHORS),
         likelihood=Stated("closed form", "Appendix C.3"),
         num_attempts=Stated(10, "Appendix C.3"),
         penalty=Stated(0.25, "Appendix C.3"),
@@ -167,12 +170,12 @@ LITERAL = {
         significance=Stated(0.1, "Appendix C.4"),
         learning_steps=Stated(100, "Appendix C.4"),
         learning_episodes=Stated(50, "Appendix C.4"),
-        learning_rate=Stated(0.03),
-        learning_start=Stated((-0.01, 0.01)),
-        likelihood=Stated("Adam, the last or the best point", "Appendix C.4 (Adam); a guess, both are shown"),
+        learning_rate=Stated(0.03, f"{BEST}; the authors' code has 0.01"),
+        learning_start=Stated((-0.01, 0.01), AUTHORS),
+        likelihood=Stated("Adam, the last or the best point", "Appendix C.4 (Adam); ours, both are shown"),
         likelihood_rate=Stated(0.1, "Appendix C.4"),
         likelihood_steps=Stated(200, "Appendix C.4"),
-        likelihood_starts=Stated((0.01, 1.0), "a guess, both are shown"),
+        likelihood_starts=Stated((0.01, 1.0), "ours, both are shown"),
     ),
 }
 """The experiments by world. Σ = 0.01 in minigolf is read as a variance; full batches and Adam's usual β are guesses."""
@@ -359,39 +362,51 @@ def both_rules(space: PolicySpace, statistics: np.ndarray, significance: float) 
 
 # -- Every constant of the paper's settings, and where it states them, as a panel.
 
+BETAS_SAID = "0.9 and 0.99 in learning, 0.9 and 0.999 elsewhere"
+DEPARTURES = (
+    ("departs: degrees of freedom", "d − |I|, the scalars that are zeroed, where c(l) has l = |I|", OURS),
+    ("departs: early stop", "all steps of a fit are made, where the paper's number is a maximum", OURS),
+)
+"""Of the literal column from what is printed."""
 OF_GRIDS = (
     ("controlled", "a random set of features", "Section 6.1, Appendix C.2"),
-    ("chance of a feature to be in it", "½", GUESS),
-    ("Adam's β", "0.9 and 0.99 in learning, 0.9 and 0.999 elsewhere", GUESS),
-    ("likelihood batches", "all pairs in every step", GUESS),
+    ("chance of a feature to be in it", "½", AUTHORS),
+    ("Adam's β", BETAS_SAID, AUTHORS),
 )
+FULL_BATCHES = ("likelihood batches", "all pairs in every step", OURS)
 ALSO = {
     "gridworld": (
         *OF_GRIDS,
-        ("first configuration", "logits 1, but for one of each coordinate, drawn uniformly, which is 5", GUESS),
-        ("tested", "a feature, its three weights together; single weights in gridworld-weights", GUESS),
+        FULL_BATCHES,
+        ("first configuration", "logits 1, but for one of each coordinate, drawn uniformly, which is 5", AUTHORS),
+        ("tested", "a feature, its three weights together; single weights in gridworld-weights", OURS),
+        *DEPARTURES,
     ),
     "continuous-gridworld": (
-        *OF_GRIDS[:3],
-        ("first configuration", "means uniform on (−2, 2)", GUESS),
-        ("variances of the starts", "0.2 of the agent, 0.4 of the goal", GUESS),
-        ("tested", "a feature, its two weights together", GUESS),
+        *OF_GRIDS,
+        ("first configuration", "means uniform on (−2, 2)", AUTHORS),
+        ("variances of the starts", "0.2 of the agent, 0.4 of the goal", AUTHORS),
+        ("tested", "a feature, its two weights together", OURS),
+        DEPARTURES[0],
+        ("departs: order of features", "column by column of their centres, where Appendix C.2 goes row by row", OURS),
     ),
     "minigolf": (
         (
             "Σ of the policy",
             "0.01, read as a variance; in minigolf-curve and minigolf-strategies as a deviation, too",
-            GUESS,
+            f"Appendix C.3 (0.01); {OURS} (both readings)",
         ),
-        ("chance of a feature to be controlled, where they are random", "½", GUESS),
-        ("Adam's β", "0.9 and 0.99 in learning, 0.9 and 0.999 elsewhere", GUESS),
-        ("episodes observed before a putter is chosen", "100", GUESS),
-        ("putters compared", "12 to 15 lengths from 1 to 15, means of 10 curves", GUESS),
+        ("chance of a feature to be controlled, where they are random", "½", OURS),
+        ("Adam's β", BETAS_SAID, AUTHORS),
+        ("episodes observed before a putter is chosen", "100", OURS),
+        ("putters compared", "15 lengths from 1 to 15, by the curves of minigolf-curve", OURS),
+        DEPARTURES[0],
     ),
     "car": (
-        ("Adam's β", "0.9 and 0.99 in learning, 0.9 and 0.999 in the fits", GUESS),
-        ("likelihood batches", "all pairs in every step", GUESS),
-        ("starts of the fits", "drawn for every set of sensors apart", GUESS),
+        ("Adam's β", BETAS_SAID, AUTHORS),
+        FULL_BATCHES,
+        ("starts of the fits", "drawn for every set of sensors apart", OURS),
+        *DEPARTURES,
     ),
 }
 """Settings beside those of `PaperSettings`: what, which, and where the paper says so."""
@@ -424,15 +439,18 @@ def settings_panels(
         if said is not None
     ]
     rows += ALSO[world]
-    guesses = sum(row[-1].startswith(GUESS) for row in rows)
+    authors, ours = (sum(row[-1].startswith(source) for row in rows) for source in (AUTHORS, OURS))
     return [
         Panel(
             f"{experiment}-settings",
             "The literal settings, and where the paper states them",
-            Claim("Which of these settings are the paper's, and which are guesses where it is silent?"),
-            f"{len(rows) - guesses} of {len(rows)} are stated in the paper, {guesses} are guesses.",
+            Claim(
+                "Which of these settings are the paper's, which its authors' code's where it is silent, and which ours?"
+            ),
+            f"{len(rows) - authors - ours} of {len(rows)} are stated in the paper, {authors} are of its authors' code, "
+            f"{ours} are ours.",
             None,
-            ("setting", "value", "stated in"),
+            ("setting", "value", "source"),
             rows,
         )
     ]
@@ -582,3 +600,154 @@ class PrintedAlgorithm:
             tuple(name for name in names if name not in selected),
             [list(selected)],
         )
+
+
+# -- Algorithms 1 to 4 for whoever wants to call them.
+
+
+def algorithm_1(
+    dataset: Sample, space: PolicySpace, significance: float, fitted: Statistics | None = None
+) -> list[list[str]]:
+    """Algorithm 1, Identification Rule 1 (combinatorial), as printed.
+
+    Parameters
+    ----------
+    dataset : Sample
+        𝒟, the pairs of states and actions.
+    space : PolicySpace
+        Θ and its tested units, of which there are d.
+    significance : float
+        δ; the critical values are c(l) = χ²_{m, 1−δ/2^d}, m the scalars that are zeroed.
+    fitted : callable, optional
+        How ℒ̂_I and ℒ̂ are maximised; by default exactly.
+
+    Returns
+    -------
+    list of list of str
+        ℐ̂_c: every I with λ_I ≤ c and λ_{I∖i} > c for all i ∈ I.
+
+    Examples
+    --------
+    >>> from policyspace import GaussianLinear
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 2))
+    >>> data = Sample(x, x[:, :1] + rng.normal(size=(200, 1)), ("near", "far"), ("push",))
+    >>> algorithm_1(data, GaussianLinear(("near", "far"), ("push",), 1.0), 0.05)
+    [['near']]
+    """
+    statistics, _ = (fitted or in_closed_form(space))(dataset, all_of(space)[:-1])
+    return rule_1(space, np.append(statistics, 0.0), significance)
+
+
+def algorithm_2(
+    dataset: Sample, space: PolicySpace, significance: float, fitted: Statistics | None = None
+) -> list[str]:
+    """Algorithm 2, Identification Rule 2 (simplified), as printed: Î_c = {i : λ_i > c(1)}.
+
+    Parameters
+    ----------
+    dataset : Sample
+        𝒟, the pairs of states and actions.
+    space : PolicySpace
+        Θ and its tested units, of which there are d.
+    significance : float
+        δ; the critical value is c(1) = χ²_{m, 1−δ/d}, m the scalars of a unit.
+    fitted : callable, optional
+        How ℒ̂_i and ℒ̂ are maximised; by default exactly.
+
+    Returns
+    -------
+    list of str
+        Î_c.
+
+    Examples
+    --------
+    >>> from policyspace import GaussianLinear
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 2))
+    >>> data = Sample(x, x[:, :1] + rng.normal(size=(200, 1)), ("near", "far"), ("push",))
+    >>> algorithm_2(data, GaussianLinear(("near", "far"), ("push",), 1.0), 0.05)
+    ['near']
+    """
+    statistics, _ = (fitted or in_closed_form(space))(dataset, one_out(space))
+    return rule_2(space, statistics, significance)
+
+
+class Attempts(TypedDict, total=False):
+    """How Algorithms 3 and 4 configure: what is not said is as `LITERAL` has it for the discrete grid world."""
+
+    significance: float  # δ, in every round
+    num_episodes: int  # n, of every dataset
+    num_attempts: int  # N_conf
+    penalty: float  # ζ
+    num_updates: int  # of ω
+    learning_rate: float  # of ω
+    fitted: Statistics  # by default exact maxima
+
+
+def algorithm_3(
+    world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, initial: Configuration, **how: Unpack[Attempts]
+) -> list[list[str]]:
+    """Algorithm 3, Identification Rule 1 with environment configuration, as printed.
+
+    Parameters
+    ----------
+    world : ConfMDP
+        The Conf-MDP, with its configuration space Ω.
+    space : PolicySpace
+        Θ and its tested units.
+    observe : callable (key, configuration, num_episodes) -> Trajectories
+        Collects 𝒟 by observing the agent's optimal policy π* in ℳ_ω.
+    key : jax.random.key
+        What chance is drawn from.
+    initial : mapping
+        ω₀.
+    **how
+        δ, n, N_conf, ζ and the ascent of C_I, as in `Attempts`.
+
+    Returns
+    -------
+    list of list of str
+        ℐ̂, the union over all configurations.
+    """
+    return _printed(world, space, observe, key, how).combinatorial(initial)[-1]
+
+
+def algorithm_4(
+    world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, initial: Configuration, **how: Unpack[Attempts]
+) -> list[str]:
+    """Algorithm 4, Identification Rule 2 with environment configuration, as printed.
+
+    Parameters
+    ----------
+    world : ConfMDP
+        The Conf-MDP, with its configuration space Ω.
+    space : PolicySpace
+        Θ and its tested units.
+    observe : callable (key, configuration, num_episodes) -> Trajectories
+        Collects 𝒟 by observing the agent's optimal policy π* in ℳ_ω.
+    key : jax.random.key
+        What chance is drawn from.
+    initial : mapping
+        ω₀.
+    **how
+        δ, n, N_conf, ζ and the ascent of C_I, as in `Attempts`.
+
+    Returns
+    -------
+    list of str
+        Î, the union over all configurations.
+    """
+    return list(_printed(world, space, observe, key, how).simplified(initial)[-1].selected)
+
+
+def _printed(world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, how: Attempts) -> PrintedAlgorithm:
+    stated = LITERAL["gridworld"]
+    assert stated.num_attempts is not None
+    climbed = {name: value for name, value in how.items() if name in ("penalty", "num_updates", "learning_rate")}
+    options: dict[str, Any] = {**stated.objective, **climbed}
+    return PrintedAlgorithm(
+        world, space, observe, key, PaperObjective(**options),
+        how.get("fitted") or in_closed_form(space), how.get("significance", stated.significance.value),
+        how.get("num_episodes", 100), how.get("num_attempts", stated.num_attempts.value),
+    )  # fmt: skip

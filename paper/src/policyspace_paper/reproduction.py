@@ -70,11 +70,12 @@ def reproduce_experiments(names: list[str], options: "RunOptions") -> None:
         if not options.resume:
             store.forget([cell for own in cells.values() for cell in own])
         there = [record for own in cells.values() for record in store.records_of(own)]
-        if others := sum(record.version != record_version() for record in there):
+        older = [record.experiment for record in there if record.version != record_version(record.experiment)]
+        if older:
             say(
                 console,
-                f"{others} of the {len(there)} records in {store.path} were made by other code than this "
-                f"({record_version()}) and stay as they are; --fresh makes them anew.",
+                f"{len(older)} of the {len(there)} records in {store.path} ({', '.join(dict.fromkeys(older))}) were made by "
+                "other code than this and stay as they are; --fresh makes them anew.",
             )
         try:
             _run(cells, store, results, options.jobs or num_workers(), options.dask, console)

@@ -24,9 +24,9 @@ from policyspace.worlds.base import Configuration, Key, Trajectories
 from policyspace.worlds.car import ROAD_LENGTH, Y
 from policyspace.worlds.gridworld import Gridworld, expected_return, visitation
 from policyspace_paper.configuring import world_and_space
-from policyspace_paper.estimates import groups, in_order, mean_of, means, rates, tidy
+from policyspace_paper.estimates import Mean, difference, groups, in_order, mean_of, means, rates, tidy
 from policyspace_paper.execution import Experiment, Record, RunSetting, RunSize
-from policyspace_paper.minigolf import BY_STAGES, OURS, PUBLISHED, golf, learned
+from policyspace_paper.minigolf import AS_PUBLISHED, BY_STAGES, OURS, PUBLISHED, golf, learned
 from policyspace_paper.panels import Claim, Panel
 from policyspace_paper.plots import Plot, draw
 from policyspace_paper.printed import LITERAL, procedures
@@ -168,13 +168,29 @@ WORLDS = {
 }
 
 
-class LearnedSetting(RunSetting):
-    """An agent of a world, that learns by one procedure."""
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+"""Of learning, which the paper does not state: the literal ones are among those whose agents are best."""
+RATES_RUNS = 25
+READINGS = {
+    "gridworld": {"discrete grid world": LITERAL["gridworld"].learning_rate.value},
+    "continuous-gridworld": {"continuous grid world": LITERAL["continuous-gridworld"].learning_rate.value},
+    "minigolf": {
+        f"minigolf, σ = {deviation:g}": learning["stages"][-1][3] for deviation, learning in AS_PUBLISHED.items()
+    },
+    "car": {"car": LITERAL["car"].learning_rate.value},
+}
+"""The literal learning rates by world; two of minigolf, whose Σ = 0.01 is read in two ways."""
+
+
+class LearnedSetting(RunSetting, total=False):
+    """An agent of a world, that learns by one procedure; literally with another rate, where that is tried."""
 
     world: str
+    reading: str
+    learning_rate: float
 
 
-class LearnedResult(TypedDict):
+class LearnedResult(TypedDict, total=False):
     """J of the agent, of the best policy known in its space, their distance; episodes that reached their end."""
 
     agent: float
@@ -188,28 +204,47 @@ LearnedRecord = Record[LearnedSetting, LearnedResult]
 
 def learned_settings(size: RunSize) -> Iterable[LearnedSetting]:
     """Agents of every world by both procedures, in the first configurations of the other experiments."""
-    for world in WORLDS:
+    for world in ("gridworld", "minigolf") if size.quick else WORLDS:  # a miniature has those that learn at once
         for procedure in procedures(size):
             for seed in range(size.num_runs(LEARNED_RUNS, 1)):
                 yield {"procedure": procedure, "world": world, "num_episodes": LEARNED_NUM_EPISODES, "seed": seed}
+    for world, readings in () if size.quick else READINGS.items():
+        for reading in readings:
+            for rate in RATES:
+                for seed in range(size.num_runs(RATES_RUNS, 1)):
+                    yield {
+                        "procedure": "literal", "world": world, "reading": reading, "learning_rate": rate,
+                        "num_episodes": LEARNED_NUM_EPISODES, "seed": seed,
+                    }  # fmt: skip
 
 
 def run_learned(setting: LearnedSetting) -> LearnedResult:
     """One agent, that learns as the experiments have it learn."""
-    name, literal = setting["world"], setting["procedure"] == "literal"
-    world, space = golf(PUBLISHED if literal else OURS) if name == "minigolf" else world_and_space(name)
+    name, literal, tried = setting["world"], setting["procedure"] == "literal", "learning_rate" in setting
+    deviation = PUBLISHED if literal else OURS
+    if "reading" in setting and name == "minigolf":
+        deviation = next(d for d in AS_PUBLISHED if setting["reading"].endswith(f"{d:g}"))
+    world, space = golf(deviation) if name == "minigolf" else world_and_space(name)
     owned, start, learning, measuring, acting = jax.random.split(jax.random.key(setting["seed"]), 5)
     controls = tuple(sorted(world.true_controls if name == "car" else world.random_controls(owned)))
     initial = world.default_configuration() if name == "car" else world.random_configuration(start)
     if literal:
-        agent = learn(world, space, controls, initial, learning, **LITERAL[name].learning)
+        how = LITERAL[name].learning
+        if tried:
+            how = {**how, "learning_rate": setting["learning_rate"]}
+        agent = learn(world, space, controls, initial, learning, **how)
     elif name == "minigolf":
         theta = learned(BY_STAGES[OURS], controls, float(initial["putter_length"]), learning)
         agent = learn(world, space, controls, initial, learning, num_steps=0, start=theta)
     else:
         agent = learn(world, space, controls, initial, learning)
-    found = returns_of(agent, world, measuring)
     episodes = agent.act(world, world.check_configuration(agent.configuration), acting, setting["num_episodes"])
+    if tried:
+        return {
+            "agent": round(float(np.mean(episodes.returns(world.discount))), 4),
+            "reached": round(float(reached(name, episodes).mean()), 4),
+        }
+    found = returns_of(agent, world, measuring)
     return cast(LearnedResult, found.to_dict() | {"reached": round(float(reached(name, episodes).mean()), 4)})
 
 
@@ -303,7 +338,49 @@ def draw_ranks(found: pl.DataFrame, rho: dict[str, str]) -> "Figure":
 
 
 def analyse_learned(records: list[LearnedRecord]) -> list[Panel]:
-    """Return, distance and failures by world."""
+    """Return, distance and failures by world; the literal learning by other rates."""
+    tried = [r for r in records if "learning_rate" in r.setting]
+    records = [r for r in records if "learning_rate" not in r.setting]
+    return [*(_distances(records) if records else []), *(_rates_tried(tried) if tried else [])]
+
+
+def _rates_tried(records: list[LearnedRecord]) -> list[Panel]:
+    """The paper's learning at every rate that was tried, and whether the literal one is among the best."""
+    found = tidy(records).sort("reading", "learning_rate", "seed")
+    literal = {reading: rate for own in READINGS.values() for reading, rate in own.items()}
+    rows, lost, told = [], dict[str, Mean](), list[str]()
+    for (reading, rate), own in groups(found, "reading", "learning_rate").items():
+        share = mean_of(own["reached"].to_list()).value
+        mark = "literal" if rate == literal[reading] else ""
+        rows.append((reading, f"{rate:g}", str(len(own)), mean_of(own["agent"].to_list()).words, f"{share:.0%}", mark))
+    for reading, own in groups(found, "reading").items():
+        returns = means(own, "agent", "learning_rate")
+        best = max(returns, key=lambda rate: returns[rate].value)
+        gap = difference(own, "agent", "learning_rate", best, literal[reading])
+        if gap is not None:
+            lost[reading] = gap
+            told.append(
+                f"{reading} {literal[reading]:g}"
+                + ("" if best == literal[reading] else f" (best {best:g}, by {gap.words})")
+            )
+    return [
+        Panel(
+            "agents-rates",
+            "The rates of learning that the paper does not state",
+            Claim(
+                "The paper's agents play their optimal policies; it states steps and batches, but no rate. At which rate "
+                "does its learning bring agents furthest? That is the literal one, unless another is as good."
+            ),
+            f"Literal: {'; '.join(told)}. Return by the paper's steps and batches, on the same agents at every rate.",
+            None,
+            ("world", "rate", "agents", "return (95 %)", "episodes that reached their end", ""),
+            rows,
+            {reading: gap.numbers for reading, gap in lost.items()},
+        )
+    ]
+
+
+def _distances(records: list[LearnedRecord]) -> list[Panel]:
     found = measured(records)
     failed = rates(found, "failed", "world")
     worst = max(failed, key=lambda world: failed[world].value)

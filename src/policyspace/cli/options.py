@@ -129,11 +129,12 @@ def widths(text: str) -> tuple[int, ...]:
 
 def read_groups(text: str) -> tuple[Any, tuple[str, ...], Any]:
     """(groups, assume, fixed) from a word or from a TOML file with a table [groups], a list assume, a table [fixed]."""
-    if text in ("feature", "parameter", "input", "hidden", "output"):
+    if text in ("feature", "parameter", "action", "input", "hidden", "output"):
         return text, (), None
     if not text.lower().endswith(".toml"):
         raise InputError(
-            f"--groups must be 'feature', 'parameter', for a network 'hidden' or 'output', or a TOML file, found '{text}'."
+            "--groups must be 'feature', 'parameter', 'action', for a network 'hidden' or 'output', or a TOML file, "
+            f"found '{text}'."
         )
     from policyspace.data.files import located
     from policyspace.safe_io import read_toml
@@ -203,7 +204,9 @@ Text = str | None
 
 Groups = Annotated[
     str,
-    typer.Option("--groups", help="What is tested as one unit.", metavar="feature|parameter|hidden|output|FILE.toml"),
+    typer.Option(
+        "--groups", help="What is tested as one unit.", metavar="feature|parameter|action|hidden|output|FILE.toml"
+    ),
 ]
 Assume = Annotated[
     Names, typer.Option("--assume", help="Groups known to be used or controlled: not tested.", metavar="COL[,COL…]")

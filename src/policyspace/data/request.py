@@ -187,8 +187,8 @@ class Request:
             plain, factors = without_factors(formula) if isinstance(formula, str) else (formula, [])
             parsed = formula_of(plain, data, self.actions, said.get("features"))
             names = parsed.actions[0] if len(parsed.actions) == 1 else list(parsed.actions)
-            categorical = [*listed(said.get("categorical")), *factors] or None
-            named = self.with_columns(features=parsed.columns, formula=None, categorical=categorical)
+            factors += listed(said.get("categorical"))
+            named = self.with_columns(features=parsed.columns, formula=None, categorical=factors or None)
             return parsed.expand(replace(named, actions=names).in_memory())
         as_said: ReadOptions = {
             "episodes": said.get("episodes"),

@@ -26,8 +26,8 @@ INTERCEPT = "intercept"
 Support = frozenset[int]
 """The paper's I: which groups the agent controls."""
 
-Groups = Literal["feature", "parameter"] | Mapping[str, Sequence[str]]
-"""One group a feature, one a scalar parameter, or names given by the user."""
+Groups = Literal["feature", "parameter", "action"] | Mapping[str, Sequence[str]]
+"""One group a feature, one a scalar parameter, one a component of the action, or names given by the user."""
 
 Members = Mapping[str, list[int]]
 """Which parameters a name stands for."""
@@ -68,6 +68,9 @@ def linear_groups(
     }
     if len(scalars) < len(features) * len(rows):
         raise InputError("two parameters would have the same name feature[action]: rename a feature or an action.")
+    if groups == "action":  # actuation: all weights by which the features move one component, or one alternative
+        of_row = {row: [name for name, i in scalars.items() if i // q == a] for a, row in enumerate(rows)}
+        groups = {row: names for row, names in of_row.items() if names}
     parameters = {name: [i] for name, i in scalars.items()}
     columns = {name: [a * q + j + intercept for a in range(len(rows))] for j, name in enumerate(features)}
     whole_blocks = {name: [i for feature in inside for i in columns[feature]] for name, inside in blocks.items()}
@@ -114,7 +117,7 @@ def _partition(groups: Groups, members: Members, parameters: Members, by_feature
             raise InputError(
                 f"the groups '{groups}' belong to the policy 'network', found a linear one: use 'feature'."
             )
-        raise InputError(f"groups must be 'feature', 'parameter' or a table of names, found {groups!r}.")
+        raise InputError(f"groups must be 'feature', 'parameter', 'action' or a table of names, found {groups!r}.")
     partition: dict[str, list[int]] = {}
     for name, inside in groups.items():
         if name == INTERCEPT:

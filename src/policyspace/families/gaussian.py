@@ -43,7 +43,7 @@ class GaussianLinear(ExponentialFamily):
         Names of the components of an action; by default one, named "action".
     covariance : float, array_like of shape (k,) or (k, k), or "estimate", default "estimate"
         Σ, one variance for all actions or one each.
-    groups : {"feature", "parameter"} or mapping of names to features, default "feature"
+    groups : {"feature", "parameter", "action"} or mapping of names to features, default "feature"
         What is tested together.
     assume : sequence of str
         Groups that are taken to be used, and not tested.
@@ -369,8 +369,8 @@ class GaussianLikelihood(LinearLikelihood):
     def _check_estimable(self) -> None:
         if not self._whole_columns:
             raise InputError(
-                "groups of single parameters with an estimated covariance have no exact test for several actions: "
-                "give the covariance, or group by feature."
+                "groups of single parameters, or by action, with an estimated covariance have no exact test for several "
+                "actions: give the covariance, or group by feature."
             )
         spare = self.design.total_weight - self.design.num_free(np.ones(self.space.num_parameters, bool)) / self._k
         if spare < self._k:

@@ -38,22 +38,22 @@ def source_digest(root: Path, never_run: Sequence[str] = NEVER_RUN) -> str:
         if any(f"{name}/".startswith(f"{part}/") for part in never_run):
             continue
         digest.update(name.encode())
-        digest.update(_meaning(ast.parse(path.read_bytes())).encode())
+        digest.update(meaning(ast.parse(path.read_bytes())).encode())
     return digest.hexdigest()[:8]
 
 
-def _meaning(node: Any) -> str:
+def meaning(node: Any) -> str:
     """A syntax tree as text, without strings that stand alone, which nothing reads.
 
     `ast.dump` and `ast.unparse` write the same tree in other words in another version of Python. Here what is empty is left
     out, so that fields which only newer ones have say nothing.
     """
     if isinstance(node, list):
-        return f"[{','.join(_meaning(one) for one in node if not _is_docstring(one))}]"
+        return f"[{','.join(meaning(one) for one in node if not _is_docstring(one))}]"
     if not isinstance(node, ast.AST):
         return repr(node)
     fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
-    return f"{type(node).__name__}({','.join(f'{name}={_meaning(value)}' for name, value in fields)})"
+    return f"{type(node).__name__}({','.join(f'{name}={meaning(value)}' for name, value in fields)})"
 
 
 def _is_docstring(node: Any) -> bool:
