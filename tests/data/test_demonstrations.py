@@ -357,7 +357,7 @@ BAD_TABLES = {
     "action columns": (table(x=[1.0, 2.0]), {"action": ["move", "x"]}, "'move' must be numbers, found text"),
     "discrete half": (table(a=[0.5, 1.0]), {"action": "a", "features": ["speed"], "discrete": True}, "0.5 in row 1"),
     "text as numbers": (table(x=[1, 2]), {"discrete": False}, "must be numbers"),
-    "only an index": (polars.DataFrame({"": [1, 2], "move": ["a", "b"]}), {}, "found only bookkeeping"),
+    "only an index": (polars.DataFrame({"": [1, 2], "move": ["a", "b"]}), {}, "found only log data"),
     "clash": (table(**{"x": ["u", "v", "u", "v"], "x=u": [1, 2, 3, 4]}), {}, "'x=u' twice"),
     "pandas twice": (pandas.DataFrame([[1, 2, "a"], [3, 4, "b"]], columns=["x", "x", "move"]), {}, "'x' twice"),
     "pandas mixture": (pandas.DataFrame({"x": [1, "a"], "move": ["a", "b"]}, dtype=object), {}, "mixture"),

@@ -1,4 +1,4 @@
-"""The distribution of an action, and how far two of them are apart."""
+"""Distributions of actions, and distances between two of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

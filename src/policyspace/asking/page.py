@@ -18,7 +18,7 @@ from policyspace.report.figures import (
     QUIET,
     SERIES,
     bare,
-    draw_evidence_for_page,
+    draw_effects_for_page,
     format_of,
     new_figure,
     save,
@@ -232,7 +232,7 @@ def audit_page(found: "Audit") -> Iterator[str]:
     _fill(figure.add_subplot(), found.asked, 24)
     words = "Effects of all inputs with intervals; the table has the numbers."
     yield section("Asked", paragraph(found.asked.sentence), figure_html(figure, "effects", words))
-    drawn = figure_html(draw_evidence_for_page(found.watched), "evidence", "Evidence of the log for every input.")
+    drawn = figure_html(draw_effects_for_page(found.watched), "evidence", "Evidence of the log for every input.")
     yield section("Watched", paragraph(found.watched.sentence), drawn)
     yield section("What is guaranteed", *(paragraph(note) for note in found.notes()))
     settings = {"significance": f"{found.asked.options.significance:g}", "test": found.watched.test.name}
