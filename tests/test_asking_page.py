@@ -40,4 +40,4 @@ def test_the_page_shows_what_was_printed():
     assert re.search(r"angular_velocity +never +0 +used .* false", watched)
     assert "also reacts to angular_velocity" in compared
     assert played.startswith("Reacts to angle;") and played.splitlines()[-1] == "angle"
-    assert delivered.startswith("The agent uses angle and angular_velocity;")
+    assert delivered.startswith("The agent uses 2 of 4: angle and angular_velocity.")

@@ -33,7 +33,7 @@ def test_clear_agents_are_identified_by_both_rules(rule, paper_rule, make):
     answer = identify(*make(), features=NAMES, rule=rule, paper_rule=paper_rule)
     assert answer.support == answer.selected == ("speed", "left")
     assert answer.supports == (("speed", "left"),) and answer.undecided == ()
-    assert answer.sentence == "The agent uses speed and left; no evidence for right."
+    assert answer.sentence == "The agent uses 2 of 3: speed and left."
     assert [test.verdict for test in answer.groups] == ["used", "used", "no evidence"]
     assert [test.rejected for test in answer.groups] == [True, True, False]
     assert answer.fit.identifiable and answer.exhaustive and not answer.fit.separated and answer.warnings == ()
@@ -105,8 +105,7 @@ def test_copies_are_left_to_rule_1():
     assert both.supports == (("speed", "left"), ("left", "velocity"))
     assert (both.selected, both.undecided) == (("left",), ("speed", "velocity"))
     assert both.sentence == (
-        "The agent uses left; at least one of speed and velocity is needed too, but the data do not say which; "
-        "no evidence for right."
+        "The agent uses 1 of 4: left; at least one of speed and velocity is needed too, but the data do not say which."
     )
     assert "Minimal supports that explain the data: {speed, left} or {left, velocity}." in str(both)
     with pytest.raises(InputError, match="2 supports"):

@@ -14,7 +14,12 @@ IMPORTS = imports()
 BY_NAME = {
     ("policyspace.display", "policyspace.report.pages:write_report"),  # `answer.report(path)`
     ("policyspace.answer", "policyspace.report.pages:answer_page"),
-    ("policyspace.answer", "policyspace.report.figures:evidence_axes"),  # `answer.plot()`
+    ("policyspace.answer", "policyspace.report.figures:effect_axes"),  # `answer.plot()`
+    ("policyspace.answer", "policyspace.report.figures:curve_figure"),  # `answer.plot_curves()`
+    (
+        "policyspace.inference.coefficients",
+        "policyspace.report.figures:coefficient_axes",
+    ),  # `answer.coefficients().plot()`
     ("policyspace.answer", "policyspace.report.figures:draw_subject_effects"),  # `answer.subjects.plot()`
     ("policyspace.planning", "policyspace.report.pages:plan_page"),
     ("policyspace.cloning", "policyspace.report.use_pages:clone_page"),

@@ -31,7 +31,7 @@ from stable_baselines3 import PPO
 from policyspace import write
 from policyspace.cli import app, main
 from policyspace.data import trials
-from policyspace.data.examples import load
+from policyspace.data.examples import load_demo
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -75,14 +75,14 @@ def files_of_the_command_line():
     gear = ["NA" if i == 6 else str(g) for i, g in enumerate(rng.integers(1, 4, size=n))]
     log = {"obs_left": left, "obs_speed": speed, "gear": gear, "turn": turn, "reward": turn, "step": np.arange(n) % 25}
     polars.DataFrame(log | {"run": np.arange(n) // 25}).write_csv("log.csv")
-    write(load(), "policyspace-demo.csv")
+    write(load_demo(), "policyspace-demo.csv")
     PPO("MlpPolicy", "CartPole-v1", seed=5, device="cpu").save("agent.zip")
     return {}
 
 
 def a_driver_in_arrays():
     """The log of `demo`, the same with the weather in one column, and `states`, `actions`, `episodes` of another driver."""
-    log = load()
+    log = load_demo()
     write(log, "policyspace-demo.csv")
     columns = dict(zip(log.names, log.features.T, strict=True))
     weather = np.where(

@@ -71,7 +71,7 @@ def test_latex_says_what_the_table_says():
     assert found[0] == list(table.columns)
     for row, shown in zip(table.rows, found[1:], strict=True):
         assert [re.sub(r"e-0", "e-", cell) for cell in row] == shown
-    assert simple.to_latex().splitlines()[0] == r"\begin{tabular}{lrrrrrrr}"
+    assert simple.to_latex().splitlines()[0] == r"\begin{tabular}{lrrrrrr}"
 
 
 def test_a_label_of_latex_is_a_key():
@@ -109,9 +109,9 @@ def test_plot_draws_where_it_is_told(answer):
     figure = Figure()
     left, right = figure.subplots(1, 2)
     assert answer.plot(ax=right) is right
-    assert not left.patches and len(right.patches) == 3
-    evidence = [-np.log10(test.adjusted_p_value) for test in answer.groups[::-1]]
-    assert [bar.get_width() for bar in right.patches] == pytest.approx(evidence, abs=1e-12)
+    assert not left.lines
+    effects = [test.action_effect for test in answer.by_effect[::-1]]
+    assert [point.get_xdata()[0] for point in right.lines[1::2]] == effects
     own = answer.plot()
     assert own.figure.number in pyplot.get_fignums() and own.get_title(loc="left").startswith("The agent uses")
     own.figure.canvas.draw()
@@ -153,3 +153,35 @@ def _rows(lines):
     """The lines of the table: between the two empty lines, without the names of the columns and the rule under them."""
     first, last = (place for place, line in enumerate(lines) if not line)
     return [line for line in lines[first + 2 : last] if not line.startswith("─")]
+
+
+def test_coefficients_of_several_models_side_by_side(tmp_path):
+    """Estimates and errors are those of least squares; stars are by their p-values."""
+    one = identify(X, FORCE, features=["a", "b", "c"], policy="gaussian").coefficients()
+    two = identify(X[:, :1], FORCE, features=["a"], policy="gaussian").coefficients()
+    text = one.to_latex(two, names=["all", "a alone"], label="tab:w")
+    assert text.startswith("\\begin{table}") and "\\label{tab:w}" in text
+    design = np.column_stack([np.ones(200), X])
+    wanted = np.linalg.lstsq(design, FORCE, rcond=None)[0]
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("intercept"))
+    for i, (row, weight) in enumerate(zip(one.rows, wanted, strict=True)):
+        cells = lines[start + 2 * i].removesuffix(r" \\").split(" & ")
+        assert float(cells[1].rstrip("*").replace("$-$", "-")) == pytest.approx(weight, rel=1e-3)
+        stars = (row.p_value < 0.05) + (row.p_value < 0.01) + (row.p_value < 0.001)
+        assert cells[1].count("*") == stars and bool(cells[2]) == (i < 2)
+    frame = one.to_frame()
+    assert list(frame["estimate"]) == pytest.approx(list(wanted), rel=1e-6)
+    with pytest.raises(InputError, match="one for each of 2 models"):
+        one.to_latex(two, names=["x"])
+
+
+def test_coefficients_are_drawn():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    found = identify(X, FORCE, features=["a", "b", "c"], policy="gaussian").coefficients()
+    assert found.plot(ax=axes) is axes
+    assert [list(line.get_xdata()) for line in axes.lines[:-1:2]] == [
+        [row.lower, row.upper] for row in found.rows[::-1]
+    ]

@@ -19,8 +19,7 @@ from policyspace_paper.printed import (
 )
 from scipy.stats import chi2
 
-from policyspace import GaussianLinear, SoftmaxLinear, likelihood_of, rollout
-from policyspace.data.sample import Sample
+from policyspace import GaussianLinear, Sample, SoftmaxLinear, likelihood_of, rollout
 from policyspace.report import save
 from policyspace.study import PaperObjective, Round
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from policyspace.cloning import clone as clone
     from policyspace.cloning import load_clone as load_clone
     from policyspace.data.columns import LongFormat as LongFormat
+    from policyspace.data.examples import load_demo as load_demo
     from policyspace.data.files import read as read
     from policyspace.data.files import write as write
     from policyspace.data.sample import Sample as Sample
@@ -72,6 +73,7 @@ _HOME = {
     "Sample": "data.sample",
     "LongFormat": "data.columns",
     "read": "data.files",
+    "load_demo": "data.examples",
     "write": "data.files",
     "PolicySpace": "families.base",
     "PolicySpec": "families.registry",

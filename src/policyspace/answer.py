@@ -1,14 +1,14 @@
 """The answer of an identification: a verdict for each group, every number behind it, and what is guaranteed."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum, auto
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final, overload
 
 from policyspace.display import Answer, Renamed, TextTable, frame_of, listed_names, plain_data
-from policyspace.errors import InputError, nearest
+from policyspace.errors import InputError, nearest, printable
 from policyspace.runtime import object_at
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from policyspace.inference.coefficients import CoefficientTable
+    from policyspace.inference.effects import EffectCurve
 
 # -- Why: every reason that an answer names, its sentence in one table, and the values that fill it in.
 
@@ -103,8 +104,8 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.SAMPLING_WEIGHTS: "rows have sampling weights, and this test has a covariance by cluster",
     Reason.COUNTED_STATES: "rows are counts of {states} states, decisions in one state may be alike, and this test has a "
     "covariance by state",
-    Reason.DISPERSED_COUNTS: "the counts spread otherwise than a Poisson law says, and this test takes their spread from "
-    "the rows",
+    Reason.DISPERSED_COUNTS: "the counts spread otherwise than a Poisson distribution says, and this test takes their "
+    "spread from the rows",
     Reason.SEPARATION: "the actions are predicted perfectly, so that no finite parameter is most likely (separation)",
     Reason.SEPARATION_OUT_OF_CORE: "no finite parameter is most likely (separation), and Firth's test needs all rows in "
     "memory",
@@ -275,7 +276,10 @@ class GroupResult(Renamed):
     evidence : float
         E, where the test is an e-value: its mean is at most 1 under the hypothesis.
     action_effect : float
-        How far the action moves when what the other features predict replaces the group.
+        How much the action changes when what the other features predict replaces the group: the share of decisions, or
+        standard deviations of the action; without what the noise of the fit adds.
+    effect_low, effect_high : float
+        The ends of its 95 % interval.
 
     Examples
     --------
@@ -304,6 +308,8 @@ class GroupResult(Renamed):
     minimum_detectable_effect: float = math.nan
     evidence: float = math.nan
     action_effect: float = math.nan
+    effect_low: float = math.nan
+    effect_high: float = math.nan
 
 
 @final
@@ -337,6 +343,8 @@ class PolicyRecord:
     groups: tuple[str, ...]
     """What was tested."""
     assumed_groups: tuple[str, ...] = ()
+    stated: bool = False
+    """Whether somebody said that the agent's policy is one of it."""
     """What was taken as used, and not tested."""
     tested: Literal["features", "parameters"] = "features"
     """What the groups are groups of."""
@@ -527,7 +535,7 @@ class ClusterSummary:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Identification(Renamed, Answer):
     """Which groups an agent uses, and all that led to the verdicts.
 
@@ -569,8 +577,8 @@ class Identification(Renamed, Answer):
         Of policyspace; the call or the command that makes the answer again.
     subjects : SubjectEffects, optional
         How subjects differ, where they have random weights (the test `mixed`).
-    coefficient_maker : callable, optional
-        Makes the table of coefficients.
+    coefficient_maker, curve_maker : callable, optional
+        Make the table of coefficients, and the curves.
 
     Examples
     --------
@@ -625,6 +633,11 @@ class Identification(Renamed, Answer):
     subjects: SubjectEffects | None = None
     made_by: str = field(default="", compare=False)
     coefficient_maker: "Callable[..., CoefficientTable] | None" = field(default=None, repr=False, compare=False)
+    curve_maker: "Callable[[], tuple[EffectCurve, ...]] | None" = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        shown = f"{self.sentence[:150]}…" if len(self.sentence) > 151 else self.sentence
+        return f"<Identification ({self.grade}, {self.data.num_rows} rows): {printable(shown)}>"
 
     @property
     def grade(self) -> Grade:
@@ -662,21 +675,41 @@ class Identification(Renamed, Answer):
             raise InputError("this answer has no coefficients: they are for linear policies, identified from data.")
         return self.coefficient_maker(interval=interval, errors=errors)
 
+    def curves(self) -> "tuple[EffectCurve, ...]":
+        """What the agent does on average while one feature changes and the others stay as logged, with 95 % intervals.
+
+        One curve for each feature of each tested group. Where the lean test decided it is that of its regressions, else that
+        of the most likely policy.
+        """
+        found = () if self.curve_maker is None else self.curve_maker()
+        if not found:
+            raise InputError("this answer has no curves: they are for groups of features, identified from data.")
+        return found
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether `curves` has any."""
+        return self.curve_maker is not None and bool(self.curve_maker())
+
     def __getstate__(self) -> dict[str, object]:
-        """What may be sent to another process: all but the data behind the coefficients."""
-        return vars(self) | {"coefficient_maker": None}
+        """What may be sent to another process: all but the data behind the coefficients and the curves."""
+        return vars(self) | {"coefficient_maker": None, "curve_maker": None}
 
     @property
     def sentence(self) -> str:
         """The answer in one plain sentence."""
         if self.withheld:
             return "No verdict: the fits are not reproducible enough for the χ² distribution."
-        rest = [one.group for one in self.groups if one.verdict == "no evidence"]
         assumed = [name for name in self.selected if name in self.policy.assumed_groups]
         found = [name for name in self.selected if name not in assumed]
         verb, none = ("uses", "used") if self.policy.tested == "features" else ("controls", "controlled")
         agent = "The log suggests that the agent" if self.grade is Grade.SUGGESTED else "The agent"
-        parts = [f"{agent} {verb} {listed_names(found)}" if found else f"No group is shown to be {none}"]
+        num = len(self.groups)
+        parts = [
+            f"{agent} {verb} {f'{len(found)} of {num}: ' * (num > 1)}{listed_names(found)}"
+            if found
+            else f"{f'None of {num} is' if num > 1 else f'{self.groups[0].group} is not'} shown to be {none}"
+        ]
         if past := self.data.lagged_actions:
             states = [name for name in found if name not in past]
             own = [name for name in found if name in past]
@@ -695,37 +728,67 @@ class Identification(Renamed, Answer):
             parts.append(f"at least one of {listed_names(self.undecided)} is {too}, but the data do not say which")
         elif self.undecided:
             parts.append(f"undecided: {listed_names(self.undecided)}")
-        if rest:
-            parts.append(f"no evidence for {listed_names(rest)}")
         return "; ".join(parts) + "."
 
+    @property
+    def by_effect(self) -> tuple[GroupResult, ...]:
+        """The groups as tables and pictures show them: what is used first, then what is undecided, by effect."""
+        verdicts = ("used", "controlled", "undecided", "no evidence")
+
+        def place(one: GroupResult) -> tuple[int, float, float]:
+            effect = -math.inf if math.isnan(one.action_effect) else one.action_effect
+            return verdicts.index(one.verdict), -effect, one.p_value
+
+        return tuple(sorted(self.groups, key=place))
+
     def table(self) -> TextTable:
-        """One row a group: its test, its verdict, the size of its weights, and its effect on the actions."""
-        lean, changes = self.test.name == "lean", any(not math.isnan(one.action_effect) for one in self.groups)
-        columns = ["group", self.test.statistic, "df", "p", "adjusted p", "verdict"]
-        columns += ([] if lean else ["‖θ‖"]) + (["effect on actions"] if lean or changes else [])
+        """One row a group, by verdict and effect; of more than twelve without evidence those with the largest effects."""
+        return self.table_of_groups(MOST_UNUSED)
+
+    def table_of_groups(self, most_unused: int | None = None) -> TextTable:
+        """The same with all groups, or with at most so many without evidence."""
+        effects = any(not math.isnan(one.action_effect) for one in self.groups)
+        shown = self.by_effect
+        unused = [one for one in shown if one.verdict == "no evidence"]
+        folded = unused[FEW_UNUSED:] if most_unused is not None and len(unused) > most_unused else []
+        columns = ["group", "verdict", *(["effect", "95 % interval"] if effects else []), "adjusted p"]
         rows = [
             (
                 one.group,
+                one.verdict + self._mark(one),
+                *([self.effect_in_words(one), self.interval_in_words(one)] if effects else []),
+                _probability(one.adjusted_p_value),
                 f"{one.statistic:.2f}",
                 str(one.degrees_of_freedom),
-                _probability(one.p_value),
-                _probability(one.adjusted_p_value),
-                one.verdict + self._mark(one),
-                *([] if lean else [_norm(one)]),
-                *([self.effect_in_words(one)] if lean or changes else []),
             )
-            for one in self.groups
+            for one in shown[: len(shown) - len(folded)]
         ]
-        return TextTable(columns, rows)
+        if folded:
+            least = _probability(min(one.adjusted_p_value for one in folded))
+            most = [f"≤ {self.effect_in_words(folded[0])}", ""] if effects else []
+            rows.append((f"and {len(folded)} others", "no evidence", *most, f"≥ {least}", "", ""))
+        return TextTable([*columns, self.test.statistic, "df"], rows)
 
-    def effect_in_words(self, one: GroupResult, digits: int = 0) -> str:
-        """How far the actions move without a group: a share of the decisions, or in standard deviations."""
+    def effect_in_words(self, one: GroupResult) -> str:
+        """How much the action changes without a group: a share of the decisions, or standard deviations."""
         if math.isnan(one.action_effect):
-            return "not determined"
-        if self.data.action_type == "discrete":
-            return f"{100 * one.action_effect:.{digits}f} %"
-        return f"{one.action_effect:.{digits + 2}f} sd"
+            return "unknown"
+        return self._with_unit(self._amount(one.action_effect))
+
+    def interval_in_words(self, one: GroupResult) -> str:
+        """The interval of the same."""
+        if math.isnan(one.effect_low):
+            return "–"
+        return self._with_unit(f"{self._amount(one.effect_low)} to {self._amount(one.effect_high)}")
+
+    def _amount(self, effect: float) -> str:
+        """A number of two digits, of a percentage where actions are discrete."""
+        if self.data.action_type != "discrete":
+            return f"{effect:.2f}"
+        return f"{100 * effect:.0f}" if effect >= 0.0995 or effect < 0.0005 else f"{100 * effect:.1f}"
+
+    def _with_unit(self, words: str) -> str:
+        return f"{words} {'%' if self.data.action_type == 'discrete' else 'sd'}"
 
     def _mark(self, one: GroupResult) -> str:
         """Where the ground truth is known, whether the verdict is right."""
@@ -760,7 +823,7 @@ class Identification(Renamed, Answer):
             lines.append("The search was not exhaustive: this support is minimal, others may exist.")
         if self.data.excluded_columns:
             names = ", ".join(f"'{name}'" for name in self.data.excluded_columns)
-            lines.append(f"Excluded columns (bookkeeping): {names}. To include a column, name it with --features.")
+            lines.append(f"Excluded columns: {names}. To include a column, name it with --features.")
         if self.ground_truth is not None:
             right = sum(self._mark(one) == " ✓" for one in self.groups)
             lines.append(f"Against the ground truth: {right} of {len(self.groups)} verdicts are right.")
@@ -784,9 +847,25 @@ class Identification(Renamed, Answer):
         return frame_of(columns, pandas)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the evidence for every group into the axes, or into those of a new figure of pyplot; return them."""
-        axes: Axes = object_at("policyspace.report.figures:evidence_axes")(self, ax)
+        """Draw the effect of every group with its interval into the axes, or into those of a new figure; return them."""
+        axes: Axes = object_at("policyspace.report.figures:effect_axes")(self, ax)
         return axes
+
+    def plot_curves(self, features: Sequence[str] | None = None) -> "Figure":
+        """Draw what the agent does while one feature changes (see `curves`), in a new figure of pyplot; return it.
+
+        Parameters
+        ----------
+        features : sequence of str, optional
+            Which; by default those with the largest effects, six at most.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One panel for each feature.
+        """
+        figure: Figure = object_at("policyspace.report.figures:curve_figure")(self, features)
+        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, field by field; numbers that JSON cannot hold (an infinite norm) become null."""
@@ -794,21 +873,12 @@ class Identification(Renamed, Answer):
         return found if self.subjects is not None else {name: found[name] for name in found if name != "subjects"}
 
 
+MOST_UNUSED, FEW_UNUSED = 12, 4
+"""Of more groups without evidence than the first, a table shows the second number, and folds the others into one row."""
+
 FORMAT = 2
 """Of the JSON of an identification; format 1 has no such entry."""
 
 
 def _probability(p: float) -> str:
     return f"{p:.4f}" if p >= 1e-4 else (f"{p:.1e}" if p > 0 else "< 1e-300")
-
-
-def _norm(one: GroupResult) -> str:
-    """‖θ̂_g‖, and the least that would have been found where the group was not."""
-    if math.isinf(one.coefficient_norm):
-        return "diverges"
-    size, least = f"{one.coefficient_norm:.3g}", one.minimum_detectable_effect
-    if one.verdict in ("used", "controlled") or math.isnan(least):
-        return size
-    if math.isinf(least):
-        return "not determined"  # its weights may be traded for those of other groups
-    return f"{size} (MDE {least:.2g})"

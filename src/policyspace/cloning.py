@@ -221,7 +221,7 @@ class Clone(Answer):
     def probabilities(self, observations: Any) -> np.ndarray:
         """Of every label in every state [n, k], in the order of `space.action_names`."""
         if self.space.action_type.num_labels is None:
-            raise InputError("probabilities are of actions that are choices, found numbers: take log_probability.")
+            raise InputError("probabilities are of discrete actions, found continuous ones: take log_probability.")
         mean = self.space.mean(self.policy.theta, self._rows(observations)[0])
         assert mean is not None
         return np.column_stack([mean, 1 - mean.sum(axis=1)])

@@ -1,4 +1,4 @@
-"""Result base class: text, HTML, LaTeX, JSON, report() (page found by its dotted name); Table."""
+"""The base class of results: text, HTML, LaTeX, JSON, `report()`; text tables."""
 
 import functools
 import inspect
@@ -33,11 +33,23 @@ class TextTable:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
+    @property
+    def numbers(self) -> list[bool]:
+        """Which columns hold numbers, which are aligned on the right."""
+        return [
+            place > 0 and any(cells) and all(_NUMBER.fullmatch(cell) for cell in cells)
+            for place, cells in enumerate(zip(*self.rows, strict=True) if self.rows else [()] * len(self.columns))
+        ]
+
     def text(self, ruled: bool = False) -> str:
         """Aligned lines under the names of the columns, with a rule between them if wanted."""
         lines = [[printable(cell) for cell in cells] for cells in (self.columns, *self.rows)]
         widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-        text = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in lines]
+        place = [str.rjust if number else str.ljust for number in self.numbers]
+        text = [
+            "  ".join(put(cell, width) for put, cell, width in zip(place, cells, widths, strict=True)).rstrip()
+            for cells in lines
+        ]
         rule = ["  ".join("─" * width for width in widths)] if ruled else []
         return "\n".join([text[0], *rule, *text[1:]])
 
@@ -72,8 +84,8 @@ class TextTable:
         from rich.text import Text
 
         table = RichTable(**{"box": None, "pad_edge": False} | options)
-        for name in self.columns:
-            justify: Literal["left", "right"] = "right" if name in right else "left"
+        for name, number in zip(self.columns, self.numbers, strict=True):
+            justify: Literal["left", "right"] = "right" if number or name in right else "left"
             table.add_column(
                 Text(printable(name)), justify=justify, no_wrap=not broken, overflow="fold" if broken else "ellipsis"
             )
@@ -81,6 +93,10 @@ class TextTable:
             cells = [Text(printable(cell)) for cell in row]  # as text: [brake] is no markup
             table.add_row(*cells, style=styles[i] if styles else None)
         return table
+
+
+_NUMBER = re.compile(r"|–|unknown|[<≤≥±]? ?[-−+]?[\d.,]+(e[-−+]?\d+)?( to [\d.,]+)?( %| sd)?")
+"""A cell that is aligned on the right."""
 
 
 def _markdown(cell: str) -> str:
@@ -144,9 +160,7 @@ class Shown(ABC):
         lines += [" & ".join([latex(name), *map(_latex_number, cells)]) + r" \\" for name, *cells in table.rows]
         lines += [r"\bottomrule", r"\end{tabular}"]
         if caption is not None or label is not None:
-            title = [f"\\caption{{{latex(self.sentence if caption is None else caption)}}}"]
-            title += [f"\\label{{{LABEL.sub('-', label)}}}"] if label is not None else []
-            lines = [r"\begin{table}", r"\centering", *title, *lines, r"\end{table}"]
+            return floating(lines, self.sentence if caption is None else caption, label)
         return "\n".join(lines) + "\n"
 
     def report(self, path: str | Path) -> Path:
@@ -253,6 +267,13 @@ def frame_of(columns: Mapping[str, Sequence[Any]], pandas: bool) -> Any:
 def latex(text: str) -> str:
     """Words as LaTeX shows them."""
     return "".join(LATEX.get(c, c) for c in printable(text))
+
+
+def floating(lines: Sequence[str], caption: str | None, label: str | None) -> str:
+    """A `tabular` in a `table` that floats."""
+    title = [f"\\caption{{{latex(caption)}}}"] if caption is not None else []
+    title += [f"\\label{{{LABEL.sub('-', label)}}}"] if label is not None else []
+    return "\n".join([r"\begin{table}", r"\centering", *title, *lines, r"\end{table}"]) + "\n"
 
 
 def _latex_number(text: str) -> str:

@@ -1,4 +1,4 @@
-"""InputError, did-you-mean, escaping of control characters."""
+"""`InputError`, suggestions for misspelt names, and escaping of control characters."""
 
 import difflib
 import html

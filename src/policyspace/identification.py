@@ -1,4 +1,4 @@
-"""Identify, identify_by and the two rules as functions."""
+"""`identify`, `identify_by`, and the two selection rules as functions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""Power and sample size."""
+"""Power and sample size from a pilot log."""
 
 import math
 from collections.abc import Callable
@@ -142,8 +142,8 @@ class Prequential:
 
 # -- A plan: what every group needs, in numbers and in words.
 
-COLUMNS = ("group", "λ", "effect", "power now", "pairs", "episodes", "shows from", "|θ| below")
-PROMISES = {
+COLUMNS = ("group", "λ", "effect", "power now", "rows", "episodes", "MDE", "|θ| below")
+CRITERIA = {
     "wilks": "λ at δ = {significance:g} over {tests} tests (Bonferroni; Holm finds at least as much)",
     "universal": "universal inference at δ = {significance:g} over all supports at once",
     "eprocess": "the anytime-valid e-process at δ = {significance:g}, one look at the end",
@@ -161,7 +161,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """What the pilot says about the test of one group; `rate` is its non-centrality a pair, 2·KL(θ*‖Θ_I)."""
+    """What the pilot says about the test of one group; `rate` is its non-centrality a row, 2·KL(θ*‖Θ_I)."""
 
     group: str
     statistic: float
@@ -169,10 +169,10 @@ class GroupPlan:
     p_value: float
     rate: Estimate
     power_now: Estimate  # of a new data set of the same size
-    pairs: Estimate  # for the wanted power; infinite where the pilot shows no effect
+    rows: Estimate  # for the wanted power; infinite where the pilot shows no effect
     episodes: Estimate | None
     effect: float  # ‖θ̂_g‖ or, where one was asked for, that effect
-    detectable_effect: float  # the smallest ‖θ_g‖ that the present n shows with the wanted power
+    minimum_detectable_effect: float  # the smallest ‖θ_g‖ that the present n shows with the wanted power
     effect_bound: float  # every |θ_i| of the group is smaller, with the confidence of one test
 
 
@@ -198,22 +198,25 @@ class SampleSizePlan(Answer):
     @property
     def sentence(self) -> str:
         """How far the data are, and how many more are needed for the groups that show something."""
-        seen = [g for g in self.groups if g.pairs.value < math.inf]
+        seen = [g for g in self.groups if g.rows.value < math.inf]
         if not seen:
-            return "The pilot shows no effect that more pairs could confirm; read what would have shown instead."
-        done = [g for g in seen if g.pairs.value <= self.num_rows]
-        open_ = [g for g in seen if g.pairs.value > self.num_rows]
+            return (
+                "The pilot shows no effect that more rows could confirm; the minimum detectable effect (MDE) says what it "
+                "could have shown."
+            )
+        done = [g for g in seen if g.rows.value <= self.num_rows]
+        open_ = [g for g in seen if g.rows.value > self.num_rows]
         parts = []
         if done:
             names = listed_names([g.group for g in done])
-            parts.append(f"{names}: {_count(self.num_rows)} pairs are enough for power {self.power:g}")
+            parts.append(f"{names}: {_count(self.num_rows)} rows are enough for power {self.power:g}")
         if open_:
-            most = max(open_, key=lambda g: g.pairs.value)
+            most = max(open_, key=lambda g: g.rows.value)
             episodes = "" if most.episodes is None else f" (about {_count(most.episodes.value)} episodes)"
             parts.append(
-                f"{listed_names([g.group for g in open_])}: {_count(most.pairs.value)} pairs{episodes} are needed"
+                f"{listed_names([g.group for g in open_])}: {_count(most.rows.value)} rows{episodes} are needed"
             )
-        rest = [g.group for g in self.groups if g.pairs.value == math.inf]
+        rest = [g.group for g in self.groups if g.rows.value == math.inf]
         if rest:
             parts.append(f"{listed_names(rest)}: no effect to plan for")
         return "; ".join(parts) + "."
@@ -226,9 +229,9 @@ class SampleSizePlan(Answer):
                 f"{g.statistic:.2f}",
                 _size(g.effect, "diverges"),
                 _range(g.power_now, "{:.2f}".format),
-                _range(g.pairs),
+                _range(g.rows),
                 "" if g.episodes is None else _range(g.episodes),
-                _size(g.detectable_effect, "—"),
+                _size(g.minimum_detectable_effect, "—"),
                 _size(g.effect_bound, "no bound"),
             )
             for g in self.groups
@@ -241,22 +244,22 @@ class SampleSizePlan(Answer):
     def notes(self) -> list[str]:
         """What the numbers mean."""
         episodes = "" if self.num_episodes is None else f" in {_count(self.num_episodes)} episodes"
-        promise = PROMISES[self.test].format(significance=self.significance, tests=len(self.groups))
+        criterion = CRITERIA[self.test].format(significance=self.significance, tests=len(self.groups))
         source = (
             f"effects as the pilot shows them, in brackets what it leaves open with confidence {self.confidence:g}"
             if self.given_effect is None
             else f"for an effect ‖θ‖ = {self.given_effect:g} in the direction that shows least"
         )
         return [
-            f"{_count(self.num_rows)} pairs{episodes}, {self.num_parameters} parameters; {promise}.",
-            f"Pairs and episodes are totals for power {self.power:g}; {source}.",
-            f"'shows from': the smallest ‖θ‖ that this data would show with power {self.power:g}; '|θ| below': every "
-            f"weight of the group is smaller, with confidence {1 - self.significance:g} each.",
+            f"{_count(self.num_rows)} rows{episodes}, {self.num_parameters} parameters; {criterion}.",
+            f"Rows and episodes are totals for power {self.power:g}; {source}.",
+            f"MDE, the minimum detectable effect: the smallest ‖θ‖ that this data would show with power {self.power:g}; "
+            f"'|θ| below': every weight of the group is smaller, with confidence {1 - self.significance:g} each.",
             *(f"Warning: {warning}" for warning in self.warnings),
         ]
 
     def to_dict(self) -> dict[str, JSON]:
-        """Everything as plain data; what is infinite (no number of pairs would do) becomes null."""
+        """Everything as plain data; what is infinite (no number of rows would do) becomes null."""
         plain = {name: value for name, value in vars(self).items() if name not in ("procedure", "made_by")}
         plain["groups"] = [asdict(group) for group in self.groups]
         plain["intervals"] = [asdict(interval) | {"bound": interval.bound} for interval in self.intervals]
@@ -509,7 +512,7 @@ def _warnings(likelihood: Likelihood, data: Sample) -> list[str]:
     found = []
     if likelihood.design is not None:
         related = dependences(likelihood.space.as_linear("dependences"), likelihood.design)
-        found = [f"{dependence} No number of pairs like these changes that." for dependence in related]
+        found = [f"{dependence} No number of rows like these changes that." for dependence in related]
     if likelihood.full.separated:
         found.append(
             "the pilot is separated: no finite parameter is most likely. λ and the plans made from it still hold as limits, "
@@ -519,7 +522,7 @@ def _warnings(likelihood: Likelihood, data: Sample) -> list[str]:
         found.append("the full fit of the pilot did not converge: read the plan with care.")
     if likelihood.space.asymptotic and likelihood.total_weight < 5 * likelihood.space.num_parameters:
         found.append(
-            f"a pilot of {data.num_rows_total} pairs for {likelihood.space.num_parameters} parameters is small: its λ run "
+            f"a pilot of {data.num_rows_total} rows for {likelihood.space.num_parameters} parameters is small: its λ run "
             f"high, "
             "and the plan is too hopeful; plan again when more is there."
         )

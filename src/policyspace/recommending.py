@@ -1,4 +1,4 @@
-"""Recommendations: the configuration in which an agent with the identified space does best, and what uncertainty costs."""
+"""Recommended configurations: expected return over the identified space, and its uncertainty."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

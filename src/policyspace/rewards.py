@@ -316,7 +316,7 @@ class RecoveredReward(Answer):
         ]
         for one in self.unresolved:
             shown = " ".join(f"{value:+.2f}·{name}" for name, value in one.items() if abs(value) > 0.1)
-            lines.append(f"Not told by this log: {shown} may be added to the reward in any amount.")
+            lines.append(f"Not determined by this log: {shown} may be added to the reward in any amount.")
         if not self.explained:
             lines.append(
                 f"A gradient of {self.remaining:.2f} times its noise remains: the agent has not finished learning, uses "

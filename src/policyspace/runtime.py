@@ -1,4 +1,4 @@
-"""Limits (env variables), BLAS threads, row chunks, optional libraries, progress listeners."""
+"""Limits by environment variables, BLAS threads, optional libraries, progress listeners."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from policyspace.errors import InputError
+from policyspace.errors import InputError, nearest
 
 # -- How far long work has come: whoever works says so, whoever listens shows it. Without a listener nothing happens.
 
@@ -228,6 +228,18 @@ def object_at(place: str) -> Any:
     """The object at `module:name`, as in entry points; its module is imported now."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+WORLD_NAMES = ("gridworld", "continuous-gridworld", "minigolf", "car", "cartpole")
+"""Our worlds, for whoever must know a name before JAX is imported."""
+
+
+def known_world(name: str, or_class: bool = False) -> None:
+    """Refuse a name that no world has, before anything that takes long is imported; `or_class`: module:Class is one too."""
+    if name not in WORLD_NAMES and not (or_class and ":" in name):
+        raise InputError(
+            f"there is no world '{name}'{', and it is no module:Class' * or_class}: {nearest(name, WORLD_NAMES)}"
+        )
 
 
 def lazy_names(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[list[str], Callable[[str], Any]]:

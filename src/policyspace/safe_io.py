@@ -1,4 +1,4 @@
-"""Judge input files before reading; write atomically."""
+"""Checks of input files before they are read, parsing in a guarded process, and atomic writes."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Bounds of Sections 4-5, alone and on one data set."""
+"""The paper's bounds (Sections 4 and 5), alone and for one data set."""
 
 import math
 from collections.abc import Sequence
@@ -404,7 +404,7 @@ class Assessment(Answer):
 
     @property
     def setting(self) -> Setting | None:
-        """What Theorem 4.2 is given, in the coordinates in which it promises most; None where it promises nothing."""
+        """What Theorem 4.2 is given, in the coordinates in which its bound is smallest; None where it has none."""
         best = max(self.bounds, key=lambda b: b.smallest_eigenvalue / b.scale**2)
         if not best.smallest_eigenvalue > 0:
             return None
@@ -413,9 +413,9 @@ class Assessment(Answer):
 
     @property
     def sentence(self) -> str:
-        """How many pairs the theorem asks for, beside how many do."""
+        """How many rows the theorem asks for, beside how many do."""
         if not any(b.smallest_eigenvalue > 0 for b in self.bounds):
-            return "The assumptions of Theorems 4.1 and 4.2 do not hold on these states: they promise nothing at any n."
+            return "The assumptions of Theorems 4.1 and 4.2 do not hold on these states: there is no bound at any n."
         proven = min(
             (b.pairs_for_correctness for b in self.bounds if b.pairs_for_correctness is not None), default=None
         )
@@ -424,7 +424,7 @@ class Assessment(Answer):
                 "Nothing is selected, so Theorem 4.2 has no gap to work with; the bounds on θ̂ and ℓ̂ hold all the same."
             )
         return (
-            f"Theorem 4.2 proves Rule 2 right with probability {1 - self.significance:g} from {_number(proven)} pairs on; "
+            f"Theorem 4.2 proves Rule 2 right with probability {1 - self.significance:g} from {_number(proven)} rows on; "
             f"by the non-central χ² {_number(self.typical_pairs)} do: the theory is loose by a factor of "
             f"{_number(proven / self.typical_pairs)}."
         )
@@ -441,8 +441,8 @@ class Assessment(Answer):
             (f"ℓ̂(θ*) − ℓ̂(θ̂) at most ({confidence})", "likelihood_bound", _number(self.typical_excess)),
             ("critical value of λ", "critical_value", _number(self.typical_critical)),
             ("P(Î ≠ I*) at most, with the best c(1)", "correctness_bound", ""),
-            ("pairs until ‖θ̂ − θ*‖ is below ‖θ̂‖", "pairs_for_parameters", ""),
-            (f"pairs until Rule 2 is right ({confidence})", "pairs_for_correctness", _number(self.typical_pairs)),
+            ("rows until ‖θ̂ − θ*‖ is below ‖θ̂‖", "pairs_for_parameters", ""),
+            (f"rows until Rule 2 is right ({confidence})", "pairs_for_correctness", _number(self.typical_pairs)),
         ]
         return [
             (title, *(_number(getattr(b, field)) for b in self.bounds), *[""] * (2 - len(self.bounds)), typical)
@@ -457,7 +457,7 @@ class Assessment(Answer):
         """What must be read with the table."""
         gaps = ", ".join(f"{name} {gap:.3g}" for name, gap in self.gaps.items()) or "none"
         return [
-            f"{self.num_rows} pairs, {self.num_parameters} parameters, {self.num_tests} tests; δ = {self.significance:g}. "
+            f"{self.num_rows} rows, {self.num_parameters} parameters, {self.num_tests} tests; δ = {self.significance:g}. "
             "ℓ is the mean negative log-likelihood; a probability above 1 says nothing.",
             f"In the place of what nobody knows stand estimates: the controlled groups and their gaps λ_i/(2n) ({gaps}), "
             "and λ_min at θ̂.",
@@ -600,7 +600,7 @@ def _warnings(likelihood: Likelihood, space: ExponentialFamily, gaps: dict[str, 
     found = []
     if not likelihood.identifiable:
         found.append(
-            "λ̂_min = 0: on these states different parameters are the same policy, and the theory promises nothing at any n; "
+            "λ̂_min = 0: on these states different parameters are the same policy, and the theory has no bound at any n; "
             "drop redundant features (policyspace identify names them)."
         )
     if not space.quadratic:

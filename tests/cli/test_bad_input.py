@@ -154,7 +154,7 @@ FILES = {
     "semicolons": ("table.csv", b"x;move\n1;a\n2;b\n", "';'"),
     "same name twice": ("table.csv", b"x,x,move\n1,1,a\n", "'x' twice"),
     "too many fields": ("table.csv", b"x,move\n1,a\n2,b,3\n", "found 3 in row 2"),
-    "only bookkeeping": ("table.csv", b",reward,move\n0,1,a\n1,2,b\n", "only bookkeeping ('', 'reward')", "name the"),
+    "only bookkeeping": ("table.csv", b",reward,move\n0,1,a\n1,2,b\n", "only log data ('', 'reward')", "name the"),
     "no feature": ("table.csv", b"move\na\nb\n", "at least one column"),
     "free text": ("table.csv", b"x,note,move\n1,hi,a\n2,ho,b\n3,hu,a\n", "'note'", "row 1"),
     "constant text": ("table.csv", b"x,note,move\n1,hi,a\n2,hi,b\n3,hi,a\n", "'note' is constant"),

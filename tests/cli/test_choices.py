@@ -51,7 +51,7 @@ LONG = ("long.csv", "--choice-id", "trip", "--chosen", "taken")
 @pytest.mark.parametrize("source", [WIDE, (*LONG, "--alternative", "mode"), LONG])
 def test_the_answer_is_about_attributes(run, source):
     code, printed = run("identify", *source)
-    assert code == 0 and printed.out.startswith("The agent uses cost; no evidence for idle.")
+    assert code == 0 and printed.out.startswith("The agent uses 1 of 2: cost.")
 
 
 def test_json_tells_what_was_asked(run):
@@ -68,7 +68,7 @@ def test_the_file_may_be_followed(run):
 
 def test_plan_and_the_refused_theory(run):
     code, printed = run("plan", *WIDE, "--plot", "power.svg")
-    assert code == 0 and "cost: 200 pairs are enough" in printed.out
+    assert code == 0 and "cost: 200 rows are enough" in printed.out
     code, printed = run("theory", *WIDE)
     assert code == 2 and "actions have attributes" in printed.err
 

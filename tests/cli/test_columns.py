@@ -62,7 +62,7 @@ def test_bookkeeping_is_left_out_and_said(run):
     assert made["data"]["features"][:3] == ["obs_x", "obs_y", "gear"]
     assert "column 'run' looks like episodes: declare it with --episodes run." in made["warnings"]
     _, out, _ = run("log.csv", "--actions", "force")
-    assert "Excluded columns (bookkeeping): 'reward', 'step'. To include a column, name it with --features." in out
+    assert "Excluded columns: 'reward', 'step'. To include a column, name it with --features." in out
     assert "Warning: column 'run' looks like episodes" in out
     named = answer(run("log.csv", "--actions", "force", "--features", "obs_*,reward", "--json", "-"))
     assert (named["data"]["excluded_columns"], named["data"]["features"]) == ([], ["obs_x", "obs_y", "reward"])

@@ -53,7 +53,7 @@ def test_same_seed_same_rounds_and_another_seed_others(tmp_path):
 
 def test_a_budget_and_the_papers_union(tmp_path):
     said = run("gridworld", "--controls", "all", "--budget", 50, "--paper-rule", "--significance", 0.1, *SHORT)
-    assert "25 episodes; 16 units tested at δ = 0.1" in said and "no promise" in said and "After 50 episodes" in said
+    assert "25 episodes; 16 groups tested at δ = 0.1" in said and "no guarantee" in said and "After 50 episodes" in said
 
 
 def test_an_interrupt_keeps_and_draws_what_was_finished(tmp_path, monkeypatch):

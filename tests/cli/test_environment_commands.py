@@ -57,7 +57,7 @@ def run(tmp_path, monkeypatch, capfd):
 
 def test_a_study_of_an_environment(run):
     code, said = run("study", "create", "s.sqlite", *POLE, *NAMES, *QUICK)
-    assert code == 0 and "A study of 4 units in CartPole-v1." in said
+    assert code == 0 and "A study of 4 groups in CartPole-v1." in said
     assert "length (0.3 to 1) reaches the environment by an attribute; polemass_length follows." in said
     assert run("study", "play", "s.sqlite", "--agent", "my_agent:balance")[0] == 0
     code, said = run("study", "ask", "s.sqlite", "--json", "asked.json")

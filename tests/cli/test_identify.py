@@ -133,16 +133,16 @@ def test_a_new_file_replaces_the_old_one(run, folder):
 @pytest.mark.parametrize(
     ("options", "policy", "heading"),
     [
-        ((), None, "group 2·log E df p adjusted p verdict effect on actions"),
-        (("--policy", "boltzmann"), "boltzmann", "group λ df p adjusted p verdict ‖θ‖ effect on actions"),
+        ((), None, "group verdict effect 95 % interval adjusted p 2·log E df"),
+        (("--policy", "boltzmann"), "boltzmann", "group verdict effect 95 % interval adjusted p λ df"),
     ],
 )
 def test_the_printed_answer(options, policy, heading, run):
     lines = run("log.csv", *ROLES, *options).splitlines()
     result = policyspace.identify(FRAME, "move", features=NUMBERS, policy=policy)
-    assert lines[0] == result.sentence == "The agent uses speed and left; no evidence for radio."
+    assert lines[0] == result.sentence == "The agent uses 2 of 3: speed and left."
     assert lines[1].split() == heading.split()
-    assert [line.split()[0] for line in lines[2:5]] == NUMBERS
+    assert [line.split()[0] for line in lines[2:5]] == [one.group for one in result.by_effect]
     assert lines[5:] == result.notes()
 
 
@@ -264,7 +264,7 @@ def test_the_paper_combinatorial_rule(answer):
 def test_significance(answer):
     strict = answer("log.csv", *ROLES, "--significance", "1e-30")
     assert strict["selected"] == []
-    assert strict["answer"].startswith("No group is shown to be used")
+    assert strict["answer"].startswith("None of 3 is shown to be used")
 
 
 def test_covariance_in_every_form(answer):

@@ -53,7 +53,7 @@ def test_what_does_not_go_together(mice):
         (["--by", "mouse", "--follow"], "found --by too"),
         (["--coefficients", "best"], "'wald' or 'profile'"),
         (["--subjects", "mouse", "--coefficients", "profile"], "plain likelihood"),
-        (["--weight-type", "sampling"], "found none"),
+        (["--weight-type", "sampling"], "found no weights"),
         (["--formula", "choice ~ contrast"], "beside it"),
     ]:
         with pytest.raises(InputError, match=words):

@@ -57,9 +57,9 @@ def test_plan_says_what_python_says(run, log):
     ).to_dict()
     assert found["answer"] == expected["answer"]
     for one, other in zip(found["groups"], expected["groups"], strict=True):
-        assert one["pairs"] == other["pairs"] and one["episodes"] == other["episodes"]
-        assert one["detectable_effect"] == pytest.approx(other["detectable_effect"])
-    assert {"group", "rate", "power_now", "pairs", "episodes", "effect_bound"} <= set(found["groups"][0])
+        assert one["rows"] == other["rows"] and one["episodes"] == other["episodes"]
+        assert one["minimum_detectable_effect"] == pytest.approx(other["minimum_detectable_effect"])
+    assert {"group", "rate", "power_now", "rows", "episodes", "effect_bound"} <= set(found["groups"][0])
     assert found["intervals"][0]["parameter"] == "speed"
     assert found["num_episodes"] == 20 and found["power"] == 0.9
 
@@ -67,8 +67,8 @@ def test_plan_says_what_python_says(run, log):
 def test_plan_prints_a_sentence_a_table_and_notes(run, log):
     code, out, _ = run("plan", log, "--actions", "force", "--episodes", "run", "--power", "0.8")
     assert code == 0
-    assert "pairs" in out.splitlines()[0]
-    for word in ("speed", "left", "right", "power now", "shows from", "Holm", "20 episodes"):
+    assert "rows" in out.splitlines()[0]
+    for word in ("speed", "left", "right", "power now", "MDE", "Holm", "20 episodes"):
         assert word in out
     code, out, _ = run(
         "plan", log, "--actions", "force", "--features", "speed,left", "--effect", "0.2", "--test", "universal"
@@ -101,7 +101,7 @@ def test_a_picture_of_nothing_to_plan_for(run, tmp_path):
 def test_theory_prints_the_papers_quantities(run, log, tmp_path):
     code, out, err = run("theory", log, "--actions", "force", "--features", "speed,left,right", "--covariance", "1")
     assert (code, err) == (0, "")
-    for word in ("Theorem 4.2", "σ, subgaussian scale", "λ̂_min", "whitened", "loose by a factor", "pairs until"):
+    for word in ("Theorem 4.2", "σ, subgaussian scale", "λ̂_min", "whitened", "loose by a factor", "rows until"):
         assert word in out
     target = tmp_path / "theory.json"
     arguments = ("theory", log, "--actions", "force", "--episodes", "run", "--covariance", "1", "--json", target)
@@ -171,7 +171,7 @@ def test_a_pilot_that_is_not_identifiable(run, tmp_path, command):
     path = write(tmp_path / "twice.csv", states, actions)
     code, out, err = run(command, path, "--actions", "force", "--features", "speed,left,right")
     assert (code, err) == (0, "")
-    assert ("cannot be told apart" if command == "plan" else "promise nothing at any n") in out
+    assert ("cannot be told apart" if command == "plan" else "no bound at any n") in out
 
 
 def test_planning_imports_no_simulator(log):

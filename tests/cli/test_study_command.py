@@ -38,7 +38,7 @@ def path(tmp_path):
     made = tmp_path / "s.sqlite"
     said = run("create", made, "--world", "gridworld", "--design", "uniform", "--max-rounds", 1, "--episodes", 60,
                "--configuration", "row=[1,1,1,5,1]", "--significance", 0.02)  # fmt: skip
-    assert "A study of 16 units in gridworld." in said and "≤ 0.02" in said and str(made) in said
+    assert "A study of 16 groups in gridworld." in said and "≤ 0.02" in said and str(made) in said
     return made
 
 
@@ -163,7 +163,7 @@ def test_rules_that_test_all_units_in_every_round_say_so(tmp_path, rule):
     run("ask", study)
     said = told_by(study, tmp_path, {}, 1)
     assert "Round 2 of at most 2: left as it was" in said and len(Study.open(study).rounds()[0].selected) == 2
-    assert "60 episodes; 3 units tested" in said and "open: row_1" in said
+    assert "60 episodes; 3 groups tested" in said and "open: row_1" in said
     explained = "supports that explain all rounds so far: row_0, goal_row_2 "
     assert (explained in said) == (explained in run("status", study)) == (rule[0] == "--rule")
 
@@ -195,7 +195,7 @@ def test_one_is_said_in_the_singular(tmp_path):
     study = tmp_path / "one.sqlite"
     said = run("create", study, "--world", "minigolf", "--features", "x", "--budget", 1)
     assert (
-        "A study of 1 unit in" in said and "at most 1 round:" in said and "Plan for 1 episode: one round of 1." in said
+        "A study of 1 group in" in said and "at most 1 round:" in said and "Plan for 1 episode: one round of 1." in said
     )
     said = run("ask", study)
     assert "Round 1 of at most 1: 1 episode (" in said and "1 unit is tested" in said

@@ -43,4 +43,4 @@ def test_a_budget_ends_the_rounds_of_single_units_and_shares_delta_over_those_it
     for test in ("batches", "combined"):
         paid = rounds(budget=250, test=test)
         assert paid.num_rounds == 3 and sum(paid.shares) == pytest.approx(1.0)
-    assert "at most 1 round:" in rounds(budget=3).promise("paper")
+    assert "at most 1 round:" in rounds(budget=3).guarantee("paper")

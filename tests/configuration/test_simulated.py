@@ -192,7 +192,7 @@ def test_a_candidate_that_cannot_be_played_tells_nothing_and_that_is_said():
     omega = float(proposal.configuration["omega"])
     assert not 0.1 < omega < 0.55 and np.isfinite(proposal.values).all() and proposal.objective > proposal.values[0]
     (warning,) = proposal.warnings
-    assert "configurations could not be played and were left out; in one, the environment cannot be made at" in warning
+    assert "configurations could not be played and were excluded; in one, the environment cannot be made at" in warning
     assert not Simulated().propose(question()).warnings
 
 

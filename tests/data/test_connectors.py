@@ -220,7 +220,7 @@ def test_options_that_are_no_numbers_are_told(store):
     data = read(dataset)
     assert data.origin.configuration == {"friction": 0.25}
     assert list(data.origin.cautions) == [
-        "The reset options floor are no numbers, and are left out of the configuration."
+        "The reset options floor are no numbers, and are not part of the configuration."
     ]
     assert any("floor" in warning for warning in identify(data).warnings)
 
@@ -312,7 +312,7 @@ def test_folders_of_lerobot(tmp_path):
     np.testing.assert_allclose(data.features, SEEN, rtol=1e-6)
     np.testing.assert_array_equal(data.actions, move)
     np.testing.assert_array_equal(data.episodes, NUMBERS)
-    assert any("images were left out (observation.images.top)" in warning for warning in identify(data).warnings)
+    assert any("images were excluded (observation.images.top)" in warning for warning in identify(data).warnings)
     lerobot(tmp_path / "plain", names=None)
     assert read(str(tmp_path / "plain")).names == ("observation.state[0]", "observation.state[1]")
     (tmp_path / "plain" / "meta" / "info.json").write_text("{}")

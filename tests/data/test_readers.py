@@ -315,7 +315,7 @@ def test_edited_csv_of_ours(tmp_path, discrete):
         path.write_text("\n".join(changed) + "\n")
         refused(path, match)
 
-    refuse(lines[:-1], "promises 40 rows, found 39")
+    refuse(lines[:-1], "states 40 rows, found 39")
     last = lines[-1].split(",")
     refuse([*lines[:-1], ",".join([*last[:3], "7", *last[4:]])], "the action '7' in row 40 is not among")
     refuse([*lines[:-1], ",".join(["fast", *last[1:]])], "fast")
@@ -412,7 +412,7 @@ def test_bad_npz(tmp_path):
     refuse("shape", features=x, actions=np.ones((4, 2, 2)))
     refuse("--actions; the columns are 'x', 'a'", x=np.ones(4), a=a)
     refuse("same length", {"action": "a"}, x=np.ones(4), a=a[:3])
-    refuse("promises the array 'features'", actions=a, policyspace=header())
+    refuse("names the array 'features'", actions=a, policyspace=header())
     refuse("codes from 0 to 1", features=x[:, :1], actions=a + 1, policyspace=header())
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("notes.txt", "hello")

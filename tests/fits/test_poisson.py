@@ -115,7 +115,7 @@ def test_what_is_no_count_is_refused(bad, words):
 
 def test_labels_and_offsets_are_refused():
     states, counts = states_and_counts(50)
-    with pytest.raises(ps.InputError, match="needs numbers as actions"):
+    with pytest.raises(ps.InputError, match="needs continuous actions"):
         ps.identify(ps.Sample.from_arrays(states, (counts > 1).astype(int)), policy="poisson")
     with pytest.raises(ps.InputError, match="offset is not known to"):
         ps.identify(states, counts, policy="poisson", offset=np.ones(50))
@@ -152,9 +152,7 @@ def test_many_whole_numbers_say_how_they_are_read():
     states, counts = states_and_counts(200, level=1.0)
     many = len(np.unique(counts))
     assert many >= 10
-    words = (
-        f"actions are {many} different whole numbers and are read as labels: if they are counts use --policy poisson"
-    )
+    words = f"actions are {many} different whole numbers and are read as discrete actions: if they are counts use"
     assert words in " ".join(ps.identify(states, counts.astype(int), test="robust").warnings)
     few = np.minimum(counts, 8).astype(int)
     assert "whole numbers" not in " ".join(ps.identify(states, few, test="robust").warnings)
@@ -175,7 +173,7 @@ def test_a_spread_larger_than_that_of_counts_shows():
     counts = rng.negative_binomial(1.0, 1 / (1 + np.exp(0.5 + 0.3 * states[:, 0]))).astype(float)
     answer = ps.identify(states, counts, policy="poisson")
     noise = next(a for a in answer.assumptions if a.name == "noise")
-    assert noise.status == "violated" and "a Poisson law" in noise.message
+    assert noise.status == "violated" and "a Poisson distribution" in noise.message
     assert answer.test.name == "robust" and answer.guarantee is not None  # by the spread of the rows
     asked = ps.identify(states, counts, policy="poisson", test="wilks")
     assert asked.guarantee is None and "--policy negative-binomial" in asked.why_no_guarantee

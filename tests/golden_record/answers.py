@@ -70,7 +70,6 @@ def tested(row: dict[str, Any]) -> dict[str, Any]:
         "norm": row["coefficient_norm"],
         "detectable": row["minimum_detectable_effect"],
         "e-value": row["evidence"],
-        "effect on actions": row["action_effect"],
     }
 
 
@@ -90,7 +89,7 @@ def weights(table: Any) -> dict[str, Any]:
     found = table.to_dict()
     names = {
         "group": "group", "estimate": "estimate", "standard error": "standard_error", "lower": "lower", "upper": "upper",
-        "odds ratio": "odds_ratio", "p": "p_value", "standardised": "standardised", "effect on actions": "behavioural",
+        "odds ratio": "odds_ratio", "p": "p_value", "standardised": "standardised",
     }  # fmt: skip
     fits = {
         "rows": "num_rows", "parameters": "num_parameters", "log-likelihood": "log_likelihood",

@@ -13,7 +13,7 @@ DIGITS = 9
 WORDS = ("answer", "warnings", "version", "told_at")
 CHECKED = ("guarantee", "no_guarantee", "assumptions", "clusters", "excluded_columns")
 """What an answer says of its assumptions, which are measured by tests of their own."""
-MEASURED = ("evidence", "action_effect")
+MEASURED = ("evidence", "action_effect", "effect_low", "effect_high")
 """What it says of a group beside its p-value, which is measured by tests of its own too."""
 RECORDED_AS = {
     "num_rows": "num_pairs",

@@ -185,7 +185,7 @@ def test_the_command_follows(tmp_path):
     arguments = ["identify", str(path), "--action", "action", "--episode", "episode", "--follow"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "episode 30, 450 pairs: near controlled" in result.output
+    assert "episode 30, 450 rows: near controlled" in result.output
     assert "Controlled: near (the file has ended after 30 episodes" in result.output
     result = CliRunner().invoke(app, [*arguments, "--budget", "4"])
     assert "the budget is spent after 4 episodes" in result.output

@@ -136,10 +136,10 @@ def test_what_was_asked_for_is_obeyed_without_a_promise():
     bent = x[:, 0] + x[:, 0] ** 2 + rng.normal(size=600)
     asked = policyspace.identify(x, bent, features=NAMES, episodes=episodes, test="wilks")
     assert asked.test.name == "wilks" and asked.guarantee is None and "use the test 'lean'" in str(asked)
-    assert asked.sentence.startswith("The log suggests that the agent uses near") and "MDE" not in str(asked)
+    assert asked.sentence.startswith("The log suggests that the agent uses 1 of 3: near") and "MDE" not in str(asked)
     chosen = policyspace.identify(x, bent, features=NAMES, episodes=episodes)
     assert chosen.test.name == "lean" and chosen.test.reason.reason is Reason.NO_SPACE_STATED
-    assert chosen.sentence.startswith("The agent uses near")
+    assert chosen.sentence.startswith("The agent uses 1 of 3: near")
     assert chosen.selected == ("near",) and chosen.grade is Grade.MODEL_FREE and asked.grade is Grade.SUGGESTED
 
 

@@ -425,7 +425,7 @@ def test_separated_weights_have_open_intervals_and_no_size():
     interval = {i.parameter: i for i in answer.intervals}["a"]
     assert np.isinf([interval.lower, interval.upper]).sum() == 1  # the sign is certain, the size has no limit
     assert np.sign([interval.lower, interval.upper]).sum() in (2, -2)
-    assert answer.groups[0].effect == answer.groups[0].detectable_effect == np.inf
+    assert answer.groups[0].effect == answer.groups[0].minimum_detectable_effect == np.inf
     assert any("separated" in warning for warning in answer.warnings)
     json.loads(answer.to_json())
 
@@ -439,7 +439,7 @@ def test_collinear_features_have_no_interval_and_no_plan():
         for name, open_ in (("a", True), ("b", False), ("c", True)):
             interval = next(i for i in answer.intervals if i.parameter == name)
             assert np.isinf([interval.lower, interval.upper]).all() == open_
-        assert answer.groups[0].pairs.value == np.inf and answer.groups[0].detectable_effect == np.inf
+        assert answer.groups[0].rows.value == np.inf and answer.groups[0].minimum_detectable_effect == np.inf
         assert any("cannot be told apart" in warning for warning in answer.warnings)
 
 
@@ -454,13 +454,13 @@ def test_the_plan_of_a_known_covariance_by_hand():
         estimate = noncentrality_quantile(ChiSquare(), group.statistic, 1, 0.5) / 400
         assert group.rate.value == pytest.approx(estimate)
         assert group.rate.low <= group.rate.value <= group.rate.high
-        assert group.pairs.low <= group.pairs.value <= group.pairs.high
+        assert group.rows.low <= group.rows.value <= group.rows.high
         assert group.power_now.low <= group.power_now.value <= group.power_now.high
         if estimate:
             # (z_{1−α/2} + z_power)² / rate, but for the other tail of the two-sided test, which is nothing here.
             expected = (stats.norm.isf(0.005) + stats.norm.isf(0.2)) ** 2 / estimate
-            assert group.pairs.value == pytest.approx(expected, rel=1e-3, abs=1)
-    assert answer.groups[0].pairs.value < answer.groups[1].pairs.value
+            assert group.rows.value == pytest.approx(expected, rel=1e-3, abs=1)
+    assert answer.groups[0].rows.value < answer.groups[1].rows.value
 
 
 def test_a_given_effect_is_planned_in_the_direction_that_shows_least():
@@ -480,10 +480,10 @@ def test_the_detectable_effect_is_detected_with_that_power():
     data = gaussian_data(rng, 300, np.array([0.2, 0.0]))
     answer = plan(data.features, data.actions, power=0.7)
     for group in answer.groups:
-        planned = plan(data.features, data.actions, power=0.7, effect=group.detectable_effect)
+        planned = plan(data.features, data.actions, power=0.7, effect=group.minimum_detectable_effect)
         same = next(g for g in planned.groups if g.group == group.group)
         assert same.power_now.value == pytest.approx(0.7, abs=1e-6)
-        assert same.pairs.value == pytest.approx(300, abs=1)
+        assert same.rows.value == pytest.approx(300, abs=1)
 
 
 def test_weights_are_counts():
@@ -495,8 +495,8 @@ def test_weights_are_counts():
     weighted = Sample(data.features, data.actions, data.names, data.action_names, weights=np.full(200, 2.0))
     for one, other in zip(plan(twice).groups, plan(weighted).groups, strict=True):
         assert one.power_now.value == pytest.approx(other.power_now.value)
-        assert one.pairs.value == pytest.approx(2 * other.pairs.value, abs=2)
-        assert one.detectable_effect == pytest.approx(other.detectable_effect)
+        assert one.rows.value == pytest.approx(2 * other.rows.value, abs=2)
+        assert one.minimum_detectable_effect == pytest.approx(other.minimum_detectable_effect)
 
 
 def test_episodes_follow_pairs():
@@ -505,14 +505,14 @@ def test_episodes_follow_pairs():
     episodes = np.repeat(np.arange(30), 10)
     answer = plan(data.features, data.actions, episodes=episodes)
     for group in answer.groups:
-        assert group.episodes.value == (np.ceil(group.pairs.value / 10) if group.pairs.value < np.inf else np.inf)
+        assert group.episodes.value == (np.ceil(group.rows.value / 10) if group.rows.value < np.inf else np.inf)
     assert plan(data.features, data.actions).groups[0].episodes is None
 
 
 def test_other_tests_cost_more_pairs():
     rng = np.random.default_rng(26)
     data = gaussian_data(rng, 300, np.array([0.5, 0.0, 0.0, 0.0]))
-    needed = {t: plan(data, test=t).groups[0].pairs.value for t in ("wilks", "universal", "eprocess")}
+    needed = {t: plan(data, test=t).groups[0].rows.value for t in ("wilks", "universal", "eprocess")}
     assert needed["wilks"] < needed["universal"] < 10 * needed["wilks"]
     assert needed["wilks"] < needed["eprocess"] < 10 * needed["wilks"]
 
@@ -574,7 +574,7 @@ def test_any_pilot_gives_a_plan_or_one_sentence(seed, n, kind, constant, colline
     json.loads(answer.to_json())
     for group in answer.groups:
         assert 0 <= group.power_now.low <= group.power_now.value <= group.power_now.high <= 1
-        assert group.pairs.low <= group.pairs.value <= group.pairs.high
+        assert group.rows.low <= group.rows.value <= group.rows.high
     for interval in answer.intervals:
         assert interval.lower < interval.upper
         assert interval.lower <= interval.estimate <= interval.upper or answer.groups[0].effect == np.inf

@@ -110,7 +110,7 @@ def test_a_policy_of_arrays_planning_and_what_theory_says():
     assert answer.test.name == "wilks" and answer.selected == ("cost",) and "uses cost" in answer.sentence
     made = plan(Sample(features, codes, NAMES, ACTIONS), reference="b", policy=policy)
     rows = {group.group: group for group in made.groups}
-    assert rows["cost"].pairs.value < 300 < rows["time"].pairs.value
+    assert rows["cost"].rows.value < 300 < rows["time"].rows.value
     with pytest.raises(InputError, match="actions have attributes"):
         assess(features, labels, features=NAMES, policy=policy)
 

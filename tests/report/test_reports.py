@@ -212,7 +212,7 @@ def test_the_page_holds_the_whole_answer(answers, pages):
     for assumption in answer.assumptions:
         assert assumption.name in page and assumption.message[1:] in page
     for test in answer.groups:
-        assert f"{test.action_effect:.3f} sd" in page
+        assert f"{test.effect_low:.2f} to {test.effect_high:.2f} sd" in page
     assert "significance 0.05" in page and "policyspace.identify(data, actions, features=[" in page
     assert "% " in words(pages["lean"]) and "share of decisions that change" in words(pages["lean"])
 

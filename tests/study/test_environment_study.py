@@ -159,7 +159,7 @@ def test_no_name_in_a_file_makes_gymnasium_import_a_module(own, name):
         ({"env": "CartPole-v1", "parameters": PARAMETERS, "paper_rule": True}, "any form, found the paper's rule"),
         (
             {"env": "Acrobot-v1", "parameters": {"LINK_LENGTH_1": (0.5, 1.5)}, "groups": "parameter"},
-            "any form, found single weights as units",
+            "any form, found single weights as groups",
         ),
     ],
 )

@@ -195,7 +195,7 @@ def test_features_in_question_are_the_units(tmp_path):
 def test_every_unit_decided_ends_the_study(tmp_path):
     study = Study.create(tmp_path / "e.sqlite", "gridworld", features=["row_0"], design="none")
     study.tell(episodes(weights("row_0"), count=80))
-    assert study.ask() is None and study.status().finished == "every unit is shown to be controlled"
+    assert study.ask() is None and study.status().finished == "every group is shown to be controlled"
 
 
 def test_a_world_of_the_user(tmp_path, monkeypatch):
@@ -228,7 +228,7 @@ BAD_SETTINGS = [
     ({"features": ["row_9"]}, "no feature 'row_9'"),
     ({"features": ["row_0"], "groups": "parameter"}, "exclude each other"),
     ({"assume": ["rows"]}, "did you mean 'row_"),
-    ({"assume": list(WORLD.feature_names)}, "at least one unit"),
+    ({"assume": list(WORLD.feature_names)}, "at least one group"),
     ({"budget": 3, "max_rounds": 3}, "too small for 4 rounds"),
     ({"budget": 100, "episodes": 10}, "shared out over its rounds, found 10 episodes a round too: leave one of them"),
     ({"max_rounds": -1}, "at least 0"),

@@ -54,7 +54,7 @@ def test_all_decided_ends_the_study_and_the_budget_does(tmp_path):
     study = Study.create(tmp_path / "f.sqlite", "minigolf", features=["x"], design="none", test="eprocess")
     assert study.ask().significance == 0.05
     study.tell(golf(0, 80))
-    assert study.ask() is None and study.status().finished == "every unit is shown to be controlled"
+    assert study.ask() is None and study.status().finished == "every group is shown to be controlled"
     study = Study.create(tmp_path / "b.sqlite", "minigolf", design="none", budget=60, max_rounds=1, test="eprocess")
     study.tell(golf(1, 60, slope=0.0))
     assert study.ask() is None and "budget of 60" in study.status().finished
@@ -67,8 +67,8 @@ def test_networks_are_followed_by_default_and_linear_policies_tested_by_batch(tm
     assert linear.settings["test"] == "combined" and linear.status().schedule.level_of(3) == 0.05 / 2
     for wrong, message in (
         ({"test": "eproces"}, "did you mean 'eprocess'"),
-        ({"test": "eprocess", "rule": "combinatorial"}, "one unit at a time"),
-        ({"test": "eprocess", "paper_rule": True}, "one unit at a time"),
+        ({"test": "eprocess", "rule": "combinatorial"}, "one group at a time"),
+        ({"test": "eprocess", "paper_rule": True}, "one group at a time"),
     ):
         with pytest.raises(InputError, match=message):
             Study.create(tmp_path / "w.sqlite", "minigolf", **wrong)

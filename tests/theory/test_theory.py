@@ -372,7 +372,7 @@ def test_where_the_assumptions_fail_no_bound_is_given():
     states, actions = pilot()
     collinear = theory.assess(np.column_stack([states, states[:, 0]]), actions)
     assert [b.coordinates for b in collinear.bounds] == ["as given"]
-    assert collinear.bounds[0].parameter_bound == np.inf and "promise nothing" in collinear.sentence
+    assert collinear.bounds[0].parameter_bound == np.inf and "no bound at any n" in collinear.sentence
     separated = theory.assess(states, (states[:, 0] > 0).astype(int))
     assert separated.bounds[0].parameter_bound == np.inf
     assert any("separated" in warning for warning in separated.warnings)

@@ -49,7 +49,7 @@ def test_a_world_that_promises_normal_numbers_must_move_by_them(rover: ConfMDP) 
 def test_the_example_runs_and_answers() -> None:
     out = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=False)
     assert out.returncode == 0, out.stderr
-    assert out.stdout.strip().endswith("The agent uses position; no evidence for temperature.")
+    assert out.stdout.strip().endswith("The agent uses 1 of 2: position.")
 
 
 def test_rollouts_may_be_part_of_a_compiled_function(rover: ConfMDP, space: PolicySpace) -> None:

@@ -745,7 +745,7 @@ def _printed(world: ConfMDP, space: PolicySpace, observe: Observe, key: Key, how
     stated = LITERAL["gridworld"]
     assert stated.num_attempts is not None
     climbed = {name: value for name, value in how.items() if name in ("penalty", "num_updates", "learning_rate")}
-    options: dict[str, Any] = {**stated.objective, **climbed}
+    options = cast(ObjectiveOptions, {**stated.objective, **climbed})
     return PrintedAlgorithm(
         world, space, observe, key, PaperObjective(**options),
         how.get("fitted") or in_closed_form(space), how.get("significance", stated.significance.value),

@@ -1,4 +1,4 @@
-"""The answer of an agent that was asked: verdicts, effects, witnesses, and what is guaranteed."""
+"""The answer of asking an agent: verdicts, effects on actions, witnesses, and the guarantee."""
 
 import math
 from collections.abc import Mapping, Sequence

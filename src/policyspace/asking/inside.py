@@ -1,4 +1,4 @@
-"""Ask an agent inside: compare the distributions of its action before and after an input is redrawn."""
+"""Ask an agent by its action distributions: compare them before and after an input is redrawn."""
 
 from collections.abc import Mapping
 from typing import Any, final

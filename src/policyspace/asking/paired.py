@@ -1,4 +1,4 @@
-"""Ask an agent by pairs: bets on which of two answers was given to which of two readings, where only actions come out."""
+"""Ask an agent by its actions alone: sequential bets on which of two actions belongs to which of two observations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Ask an agent while it plays, by bets on readings that are drawn; and what an input is worth in return."""
+"""Ask an agent during its episodes by sequential bets on randomised observations; the return that an input is worth."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Readings drawn at random while an agent plays: offered by the environment, delivered to the agent, recorded, bet on."""
+"""Randomised observations during an episode: drawn, delivered to the agent, recorded, and tested by betting."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`ask`: a way of asking is chosen, the agent plays and is asked about every input; `forecast` says before what it costs."""
+"""`ask`: choose the way of asking, play the agent, and test every input; `forecast` says before what it costs."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from policyspace.cli.ask import ask
 from policyspace.cli.clone import clone
 from policyspace.cli.configure import configure
-from policyspace.cli.console import ReaderGone, Stopped, new_console, say
+from policyspace.cli.console import LaidOut, ReaderGone, Stopped, new_console, say
 from policyspace.cli.identify import identify
 from policyspace.cli.plan import demo, plan, theory
 from policyspace.cli.recommend import recommend
@@ -60,24 +60,23 @@ app = typer.Typer(
     cls=Commands,
     name="policyspace",
     help="What does this agent perceive and control? Answers from logged behaviour, with statistical guarantees.",
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(ask)
-app.command()(identify)
-app.command()(watch)
-app.command()(plan)
-app.command()(theory)
-app.command()(worlds)
-app.command()(simulate)
-app.command()(configure)
-app.command()(recommend)
-app.command()(clone)
-app.command()(reward)
+app.command(cls=LaidOut)(ask)
+app.command(cls=LaidOut)(identify)
+app.command(cls=LaidOut)(watch)
+app.command(cls=LaidOut)(plan)
+app.command(cls=LaidOut)(theory)
+app.command(cls=LaidOut)(worlds)
+app.command(cls=LaidOut)(simulate)
+app.command(cls=LaidOut)(configure)
+app.command(cls=LaidOut)(recommend)
+app.command(cls=LaidOut)(clone)
+app.command(cls=LaidOut)(reward)
 app.add_typer(study)
-app.command()(demo)
+app.command(cls=LaidOut)(demo)
 
 
 def _version(value: bool) -> None:
@@ -90,11 +89,14 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and stop."
     ),
 ) -> None:
     """What does this agent perceive and control? Answers from logged behaviour, with statistical guarantees."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Configure command; options of rounds."""
+"""`policyspace configure`: a study of a simulated agent; the options of rounds that `study` shares."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from policyspace.cli.console import (
 from policyspace.cli.options import Significance, Text, given, option
 from policyspace.cli.worlds import ActorOptions, EnvironmentOptions, controls_of, owned_in_words
 from policyspace.errors import InputError, number_of
-from policyspace.runtime import check_seed
+from policyspace.runtime import check_seed, known_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class RoundOptions:
     """How many rounds, of how many episodes, and how they are tested: named as in a schedule."""
 
     significance: Significance = 0.05
-    rule: str = option("simplified", "One test a unit, or all supports.", "simplified|combinatorial")
+    rule: str = option("simplified", "One test a group, or all supports.", "simplified|combinatorial")
     max_rounds: int | None = option(
         None,
         "Rounds after the first; with the paper's design, for every group.",
@@ -57,7 +57,7 @@ class RoundOptions:
         None, "Episodes of a round.", "N", min=1, show_default="100, or a share of the budget"
     )
     budget: int | None = option(None, "Episodes of all rounds together, shared out.", "N", min=1)
-    paper_rule: bool = option(False, "The paper's union, every round at full δ: no promise for all rounds.")
+    paper_rule: bool = option(False, "The paper's union, every round at full δ: no guarantee for all rounds.")
     test: str = option(
         "auto",
         "combined: p-values of all rounds together. batches: each round alone, at a share of δ. eprocess: after "
@@ -72,7 +72,7 @@ class DesignOptions:
 
     design: Text = option(
         None,
-        "How the next configuration is chosen: for all undecided units at once, as the paper for one at a time, "
+        "How the next configuration is chosen: for all undecided groups at once, as the paper for one at a time, "
         "simulated, filling the space, uniform, not at all, or what most lowers the regret of a decision; in an "
         "environment one of the last five, by default simulated, elsewhere d-optimal.",
         "d-optimal|noncentrality|paper|simulated|space-filling|uniform|none|decision",
@@ -117,7 +117,7 @@ def show_round(
     count = len(result.undecided) + len(result.newly_selected)
     if schedule.rule == "combinatorial" or schedule.paper_rule:  # they test those selected before, too
         count = sum(row["group"] in schedule.units for row in result.tests)
-    units = number_of(count, "unit")
+    units = number_of(count, "group")
     tested = f"{units} {level_in_words(schedule, result.number)}" if result.was_tested else "not tested"
     say(console, f"  {number_of(result.num_episodes, 'episode')}; {tested}")
     found = _evidence(result, truth) if schedule.sequential else [_marked(n, truth) for n in result.newly_selected]
@@ -216,6 +216,8 @@ def configure(
     Every round: a configuration, an agent that learns in it, its episodes, the tests, and what is newly selected. With
     --env the world is a Gymnasium environment, and the agent your own.
     """
+    if beginning.world is not None:
+        known_world(beginning.world, or_class=True)
     from policyspace import safe_io as whole_file
     from policyspace.families.jax_backend import jax
     from policyspace.study.forecast import schedule_for
@@ -280,7 +282,7 @@ class RoundReporter:
         owned = None if self.truth is None else owned_in_words(self.world.policy_space(), self.truth)
         known = "" if owned is None else f" that controls {owned}"
         say(self.console, f"An agent in {self.world.name}{known}.", style="bold")
-        say(self.console, self.schedule.promise(self.settings["design"]), style="dim")
+        say(self.console, self.schedule.guarantee(self.settings["design"]), style="dim")
 
     def enter(self, result: "Round") -> None:
         """One round: on the screen, and the file replaced by one that has it."""

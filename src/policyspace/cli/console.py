@@ -1,11 +1,11 @@
-"""Console output, progress bar, saving."""
+"""What commands print and save: text, tables, a progress bar, JSON, pictures and pages."""
 
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -14,6 +14,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from policyspace.cli.options import bundled, with_parameters
 from policyspace.errors import InputError, printable, safe_json
@@ -115,6 +116,16 @@ PATIENCE = 2.0
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
+
+def _show_all(context: typer.Context, value: bool) -> None:
+    if value:
+        command: Any = context.command
+        typer.echo(command.help_text(context, True))
+        raise typer.Exit
+
+
+HelpAll = Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show every option.")]
+
 T = TypeVar("T")
 
 
@@ -135,7 +146,7 @@ def running(command: Callable[..., None]) -> Callable[..., None]:
     own = signature(command)
 
     @wraps(command)
-    def run(*, command_context: typer.Context, quiet: bool = False, **options: Any) -> None:
+    def run(*, command_context: typer.Context, quiet: bool = False, help_all: bool = False, **options: Any) -> None:
         before = _RUNNING.set(CommandContext(command_context, quiet))
         try:
             command(**options)
@@ -144,6 +155,7 @@ def running(command: Callable[..., None]) -> Callable[..., None]:
 
     more = [Parameter("command_context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     more += [Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)]
+    more += [Parameter("help_all", Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll)]
     return with_parameters(run, [*own.parameters.values(), *more])
 
 
@@ -233,6 +245,107 @@ def typed() -> str:
     return shlex.join(["policyspace", *names, *words, *options])
 
 
+# -- `--help`: panels by theme, in the order of this table, and at most so many lines; `--help-all` shows every option.
+
+PANELS: dict[str, str] = {
+    "What the file holds": "actions features episodes subjects weights weight-type missing categorical formula lags "
+    "lags-of-inputs offset reference levels",
+    "The agent and its environment": "agent algorithm env env-arg reset-options parameter parameters learn make-agent "
+    "vecnormalize frame-stack trust world way play steps horizon randomise",
+    "The policy": "policy groups assume hidden covariance no-intercept",
+    "Alternatives with attributes": "attributes available specific choice-id chosen alternative",
+    "The test": "test significance rule correction paper-rule assigned clusters firth confidence power effect",
+    "Rounds and budget": "max-rounds budget design batch configuration controls",
+    "A file that grows": "follow wait labels",
+    "What is wanted": "by coefficients out json report plot curves calibration subject-plot dask seed quiet help-all",
+}
+"""Options of many commands by theme; any other is among the command's own."""
+
+RARELY = (
+    "weights weight-type missing categorical formula lags-of-inputs offset reference levels hidden covariance no-intercept "
+    "attributes available specific choice-id chosen alternative paper-rule assigned clusters firth wait labels dask "
+    "subject-plot calibration correction rule seed follow budget reset-options frame-stack "
+    "vecnormalize memory likely log learning-steps names algorithm learn configuration"
+)
+"""Options that `--help` leaves to `--help-all` where a command has more than so many."""
+
+MANY = 18
+
+
+def _form(one: Any) -> str:
+    """What a value looks like."""
+    return str(one.metavar or (one.name.upper() if one.param_type_name == "argument" else "VALUE"))
+
+
+class LaidOut(TyperCommand):
+    """A command whose help fits a screen."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The options that most calls need."""
+        formatter.write(self.help_text(ctx, False) + "\n")
+
+    def help_text(self, ctx: Any, whole: bool) -> str:
+        """Usage, what the command does, its arguments, and its options by theme."""
+        width = max(40, min(new_console().width, 100))
+        every: list[Any] = list(self.get_params(ctx))
+        arguments = [one for one in every if one.param_type_name == "argument"]
+        shown = self._shown(every, whole)
+        words = " ".join(" ".join((self.help or "").split("\f")[0].split()).split(" \b "))
+        usage = " ".join([ctx.command_path, "[OPTIONS]", *(_form(one) for one in arguments)])
+        lines = [f"Usage: {usage}", "", *textwrap.wrap(words, width), ""]
+        for one in arguments:
+            lines += self._entry(_form(one), one.help or "", width)
+        panels: dict[str, list[Any]] = {name: [] for name in PANELS} | {"Options": []}
+        themes = {option: panel for panel, names in PANELS.items() for option in names.split()}
+        for one in shown:
+            panels[themes.get(one.opts[0].lstrip("-"), "Options")].append(one)
+        for panel, inside in panels.items():
+            if inside:
+                lines += ["", typer.style(panel, bold=True)]
+            for one in inside:
+                lines += self._option(one, ctx, width)
+        if not whole and len(shown) < len(self._shown(every, True)):
+            rest = len(self._shown(every, True)) - len(shown)
+            lines += ["", f"{rest} more options: {ctx.command_path} --help-all"]
+        return "\n".join(lines)
+
+    @staticmethod
+    def _shown(params: Sequence[Any], whole: bool) -> list[Any]:
+        options = [one for one in params if one.param_type_name == "option" and not one.hidden and one.name != "help"]
+        if whole or len(options) <= MANY:
+            return options
+        return [one for one in options if one.opts[0].lstrip("-") not in RARELY.split()]
+
+    def _option(self, one: Any, ctx: Any, width: int) -> list[str]:
+        """Its name, what its value looks like, what it does, and what it is by default."""
+        names = [*one.opts[:1], *one.secondary_opts[:1]]
+        flag = getattr(one, "is_flag", False)
+        form = "" if flag else _form(one)
+        said = one.help or ""
+        if len(form) > 34:
+            said, form = f"{said} One of {', '.join(form.split('|'))}." if "|" in form else f"{said} {form}", ""
+        default = one.default
+        if default not in (None, False, True, "", ()) and not callable(default) and not isinstance(default, list):
+            said += f" [default: {default}]"
+        return self._entry(f"{'/'.join(names)} {form}".rstrip(), said, width)
+
+    @staticmethod
+    def _entry(head: str, said: str, width: int) -> list[str]:
+        """A short head and its words on one line, or the words below it."""
+        words = " ".join(said.split())
+        column = 26
+        if len(head) + 4 <= column:
+            return textwrap.wrap(
+                words, width, initial_indent=f"  {head}".ljust(column), subsequent_indent=" " * column,
+                break_long_words=False, break_on_hyphens=False,
+            ) or [f"  {head}"]  # fmt: skip
+        below = textwrap.wrap(
+            words, width, initial_indent=" " * column, subsequent_indent=" " * column, break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+        return [f"  {head}", *below]
+
+
 # -- Where the results of commands are saved: refused before the work if that cannot be, written whole or not at all.
 
 JsonOut = Annotated[
@@ -301,6 +414,5 @@ def write_report(result: "Shown", target: Path | None) -> None:
     """Save the page of an answer where it is wanted, with the command that makes it again."""
     if target is None:
         return
-    said = copy(result)
-    object.__setattr__(said, "made_by", typed())
-    said.report(target)
+    object.__setattr__(result, "made_by", typed())
+    result.report(target)

@@ -1,4 +1,4 @@
-"""Identify, --follow, --by."""
+"""`policyspace identify`: from a log, by subject, or while a file grows (--follow)."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ class TestingOptions:
 class FollowOptions:
     """Whether and how long a file is followed that grows."""
 
-    follow: bool = option(False, "After every episode say where each group stands, at error δ whatever the looking.")
+    follow: bool = option(False, "After every episode say where each group stands, at error δ however often one looks.")
     wait: float | None = option(None, "With --follow: wait for new rows, until none came for so long.", "SECONDS")
     budget: int | None = option(None, "With --follow: stop after so many episodes.", "N")
     labels: Names = option(None, "With --follow: all actions that may come, the reference last.", "NAME[,NAME…]")
@@ -83,11 +83,12 @@ class WantedOptions:
         "Show every weight with its standard error, interval, odds ratio and p-value, and how well the policy fits.",
         "wald|profile",
     )
-    calibration: Path | None = option(None, "Save a picture of how often labels were chosen as expected.", "FILE")
+    calibration: Path | None = option(None, "Save a picture of how often each action was chosen as expected.", "FILE")
     subject_plot: Path | None = option(None, "Save a picture of each subject's weights with intervals.", "FILE")
     dask: Text = option(None, "Read large files on this dask.distributed cluster.", "ADDRESS")
     json: JsonOut = None
-    plot: Path | None = option(None, "Save a picture of the answer (PNG, SVG or PDF).", "FILE")
+    plot: Path | None = option(None, "Save a picture of the effects (PNG, SVG or PDF).", "FILE")
+    curves: Path | None = option(None, "Save a picture of what the agent does as each feature changes.", "FILE")
     report: Report = None
 
 
@@ -104,9 +105,8 @@ def identify(source: SampleOptions, testing: TestingOptions, following: FollowOp
         "--assigned", "must be such as 'cue=uniform', 'cue=permuted:session' or 'cue=0.3,0.7'", said.pop("assigned")
     )
     options = TestOptions.of(**said)
-    check_targets(
-        [wanted.plot, wanted.calibration, wanted.subject_plot], wanted.json, source.inputs, report=wanted.report
-    )
+    pictures = [wanted.plot, wanted.curves, wanted.calibration, wanted.subject_plot]
+    check_targets(pictures, wanted.json, source.inputs, report=wanted.report)
     # What following a file takes, and what only a whole file does: nothing that was asked for is left out silently.
     others = given(testing, "significance", "seed") + given(wanted)
     if following.follow and others:
@@ -141,9 +141,13 @@ def _show_and_save(result: "Identification", wanted: WantedOptions) -> None:
     if wanted.coefficients is not None or wanted.calibration is not None:
         table = result.coefficients(wanted.coefficients or "wald")  # type: ignore[arg-type]
     if wanted.plot is not None:
-        from policyspace.report.figures import plot_evidence
+        from policyspace.report.figures import plot_effects
 
-        plot_evidence(result, wanted.plot)
+        plot_effects(result, wanted.plot)
+    if wanted.curves is not None:
+        from policyspace.report.figures import plot_curves
+
+        plot_curves(result, wanted.curves)
     if wanted.subject_plot is not None:
         from policyspace.report.figures import save
 
@@ -165,6 +169,7 @@ def _show_and_save(result: "Identification", wanted: WantedOptions) -> None:
         wanted.json,
         lambda: show(result, shown),
         wanted.plot,
+        wanted.curves,
         wanted.calibration,
         wanted.subject_plot,
         wanted.report,
@@ -174,8 +179,8 @@ def _show_and_save(result: "Identification", wanted: WantedOptions) -> None:
 def show(result: "Identification", weights: "CoefficientTable | None" = None) -> None:
     """The answer on the screen: a sentence, the table, what must be read with it."""
     colours = {"used": "green", "controlled": "green", "undecided": "yellow", "no evidence": "dim"}
-    styles = [colours[one.verdict] for one in result.groups]
-    screen.show(result, result.table().columns[1:5], styles)
+    styles = [colours[row[1].rstrip(" ✓✗")] for row in result.table().rows]
+    screen.show(result, (), styles)
     if weights is not None:
         screen.show_parts("", weights.table(), weights.notes(), weights.table().columns[1:])
 
@@ -213,7 +218,7 @@ def show_stream(
     say(
         console,
         f"Controlled: {found} ({why} after {standing.num_episodes} episodes; chance of any false 'controlled' "
-        f"≤ {significance:g}, whatever the looking).",
+        f"≤ {significance:g}, however often one looks).",
     )
 
 

@@ -1,4 +1,4 @@
-"""Options that become a Request."""
+"""Command-line options about the data and the policy, and the `Request` that they become."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -205,7 +205,7 @@ Text = str | None
 Groups = Annotated[
     str,
     typer.Option(
-        "--groups", help="What is tested as one unit.", metavar="feature|parameter|action|hidden|output|FILE.toml"
+        "--groups", help="What is tested as one group.", metavar="feature|parameter|action|hidden|output|FILE.toml"
     ),
 ]
 Assume = Annotated[
@@ -234,7 +234,7 @@ class LogOptions:
     features: Names = option(
         None,
         "Feature columns, or patterns such as 'obs_*'; by default all that play no other role and look like no "
-        "bookkeeping (reward, done, step, …).",
+        "log data (reward, done, step, …).",
         "COL[,COL…]",
     )
     episodes: Text = option(None, "Column that says which episode a row is from.", "COL", "--episodes", "--episode")
@@ -258,7 +258,7 @@ class SampleOptions(LogOptions):
     na: Names = option(
         None, "Labels that stand for a missing value; by default NA, NaN, null, None and empty ones.", "TEXT[,TEXT…]"
     )
-    categorical: Names = option(None, "Columns whose numbers are categories, not amounts.", "COL[,COL…]")
+    categorical: Names = option(None, "Columns whose numbers are categories.", "COL[,COL…]")
     formula: Text = option(
         None,
         "Actions and features in one, with interactions and powers; needs the extra 'formula'.",

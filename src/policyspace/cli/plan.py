@@ -1,4 +1,4 @@
-"""Plan, theory, demo."""
+"""`policyspace plan` (power and sample size), `theory` (the paper's bounds) and `demo`."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,11 +32,11 @@ def plan(
     json: JsonOut = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Save a picture of power against pairs (PNG, SVG or PDF).", metavar="FILE"),
+        typer.Option("--plot", help="Save a picture of power against rows (PNG, SVG or PDF).", metavar="FILE"),
     ] = None,
     report: Report = None,
 ) -> None:
-    """Say how many pairs and episodes find each group with the wanted power, from a pilot file.
+    """Say how many rows and episodes find each group with the wanted power, from a pilot file.
 
     And what the pilot can already exclude: the smallest effect that would have shown, and a bound for every weight.
     """
@@ -86,13 +86,13 @@ def demo(
     """Identify a simulated driver from an embedded log, by both rules, and show what to try next."""
     from policyspace.cli.console import new_console, say
     from policyspace.cli.identify import show
-    from policyspace.data.examples import SEED, STORY, load, trials
+    from policyspace.data.examples import SEED, STORY, load_demo, trials
     from policyspace.data.files import write
     from policyspace.identification import identify
-    from policyspace.report.figures import plot_evidence
+    from policyspace.report.figures import plot_effects
     from policyspace.safe_io import check_targets, made_folder, replacing
 
-    data, console = load(), new_console()
+    data, console = load_demo(), new_console()
     log, picture = made_folder(out) / "policyspace-demo.csv", out / "policyspace-demo.png"
     mice = out / "policyspace-mice.csv"
     check_targets([log, picture, mice])
@@ -104,7 +104,7 @@ def demo(
     say(console, "")
     say(console, "Rule 1 (combinatorial): all supports", style="cyan")
     show(identify(data, rule="combinatorial"))
-    plot_evidence(one_by_one, picture)
+    plot_effects(one_by_one, picture)
     write(data, log)
     with replacing(mice) as file:
         file.write(trials().write_csv().encode())

@@ -1,4 +1,4 @@
-"""Study commands."""
+"""`policyspace study`: create, ask, tell, act, status."""
 
 import json as json_text
 import shlex
@@ -12,6 +12,7 @@ import typer
 from policyspace.cli.configure import DesignOptions, RoundOptions, level_in_words, show_plan, show_round
 from policyspace.cli.console import (
     JsonOut,
+    LaidOut,
     Report,
     check_targets,
     deliver,
@@ -26,6 +27,7 @@ from policyspace.cli.console import (
 from policyspace.cli.options import Assume, Groups, LogOptions, Names, Text, option, read_groups, split
 from policyspace.cli.worlds import ActorOptions, Env, EnvironmentOptions
 from policyspace.errors import InputError, number_of
+from policyspace.runtime import known_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +93,7 @@ def show_status(status: "Status") -> None:
     for result, moment in zip(status.rounds, status.reported_at, strict=True):
         show_round(console, settings["world_name"], status.schedule, result, status.truth, settings["initial"])
         say(console, f"  reported {moment}", style="dim")
-    say(console, status.schedule.promise(settings["design"]), style="dim")
+    say(console, status.schedule.guarantee(settings["design"]), style="dim")
     if status.finished is not None:
         say(console, nothing_left(status))
     elif status.request is not None:
@@ -103,9 +105,17 @@ def show_status(status: "Status") -> None:
 app = typer.Typer(
     name="study",
     help="A study of a real agent in one file: ask for a configuration, observe there, tell, ask again.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def _alone(context: typer.Context) -> None:
+    """A study of a real agent in one file: ask for a configuration, observe there, tell, ask again."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
 
 OwnWorld = Annotated[
     Text,
@@ -131,7 +141,7 @@ class AgendaOptions:
     )
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def create(
     study: StudyFile,
@@ -141,12 +151,14 @@ def create(
     designing: DesignOptions,
 ) -> None:
     """Begin a study in a new file."""
+    if agenda.world is not None:
+        known_world(agenda.world, or_class=True)
     check_targets(out=study)
     made = _created(study, rounds, environment, agenda, designing)
     schedule, console = made.status().schedule, new_console()
-    units = number_of(len(schedule.units), "unit")
+    units = number_of(len(schedule.units), "group")
     say(console, f"A study of {units} in {made.settings['world_name']}.", style="bold")
-    say(console, schedule.promise(made.settings["design"]), style="dim")
+    say(console, schedule.guarantee(made.settings["design"]), style="dim")
     if environment.env is not None:
         for entry in made.world.parameters:
             say(console, f"{entry.name} ({entry.low:g} to {entry.high:g}) {entry.description}.", style="dim")
@@ -156,7 +168,7 @@ def create(
     say(console, _next(study, made), style="dim")
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def plan(
     rounds: RoundOptions, environment: EnvironmentOptions, agenda: AgendaOptions, designing: DesignOptions
@@ -174,10 +186,10 @@ def plan(
         return
     sizes, most = sizes_of(schedule), "" if schedule.joint else "at most "
     say(console, f"Plan for {most}{number_of(sum(sizes), 'episode')}: {most}{in_words(sizes)}.")
-    say(console, schedule.promise(made.settings["design"]), style="dim")
+    say(console, schedule.guarantee(made.settings["design"]), style="dim")
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def ask(
     study: StudyFile,
@@ -237,7 +249,7 @@ def ask(
     )
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def play(
     study: StudyFile,
@@ -260,7 +272,7 @@ def play(
     _show_told(study, opened, result)
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def tell(
     study: StudyFile,
@@ -293,7 +305,7 @@ def tell(
     _show_told(study, opened, result)
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def status(
     study: StudyFile,
@@ -301,7 +313,7 @@ def status(
     plot: Annotated[
         Path | None,
         typer.Option(
-            "--plot", help="Draw the evidence of each unit over the rounds (PNG, SVG or PDF).", metavar="FILE"
+            "--plot", help="Draw the evidence of each group over the rounds (PNG, SVG or PDF).", metavar="FILE"
         ),
     ] = None,
     rounds: Annotated[
@@ -337,7 +349,7 @@ def status(
     deliver(lambda: _json(now.to_dict()), json, lambda: show_status(now), plot, rounds, report)
 
 
-@app.command()
+@app.command(cls=LaidOut)
 @running
 def verify(study: StudyFile) -> None:
     """Check that all that is kept is what was written: a changed byte is an error, which names the round."""

@@ -1,4 +1,4 @@
-"""Worlds, simulate, watch."""
+"""`policyspace worlds`, `simulate` and `watch`: worlds, simulated logs, and recorded agents."""
 
 import re
 import sys
@@ -23,7 +23,7 @@ from policyspace.cli.console import (
 from policyspace.cli.options import Names, Text, given, option, pairs, split
 from policyspace.display import TextTable, json_text
 from policyspace.errors import InputError, nearest, number_of
-from policyspace.runtime import check_seed
+from policyspace.runtime import check_seed, known_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,6 +72,8 @@ def worlds(
     json: JsonOut = None,
 ) -> None:
     """List the worlds that can be simulated: their features, actions, and configurations with bounds and defaults."""
+    if name is not None:
+        known_world(name)
     from policyspace.worlds import WORLDS, make_world
 
     check_targets(json=json)
@@ -279,10 +281,11 @@ def simulate(
     acting: AgentOptions,
     saved: SavedOptions,
 ) -> None:
-    """Write demonstrations of an agent that learned in a world, with the truth in the file.
+    """Write demonstrations of an agent that learned in a world, with the ground truth in the file.
 
     `policyspace identify FILE` then needs no options, and says which of its verdicts are right.
     """
+    known_world(world)
     from policyspace.data.files import SUFFIXES
     from policyspace.safe_io import check_targets
     from policyspace.worlds import make_world
@@ -435,7 +438,7 @@ def _show_result(
     mean = float(np.mean(seen.returns()))
     say(
         console,
-        f"{data.num_episodes} episodes, {data.num_rows} pairs, {np.mean(seen.lengths):.1f} steps and a return of "
+        f"{data.num_episodes} episodes, {data.num_rows} rows, {np.mean(seen.lengths):.1f} steps and a return of "
         f"{mean:.4g} on average.",
     )
     if len(data.action_names) < len(world.action_names):

@@ -1,4 +1,4 @@
-"""Pairs from a table of choices, wide (one row a choice) or long (one row an alternative)."""
+"""Samples from tables of choices: wide (one row a choice) or long (one row an alternative)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

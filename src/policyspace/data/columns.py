@@ -1,4 +1,4 @@
-"""A table and which column plays which role."""
+"""A table, and the role of each column: action, feature, episode, weight, subject or excluded."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -568,7 +568,7 @@ def chosen_features(
         excluded = [name for name in rest if name in no_sensors]
         wanted = [name for name in rest if name not in no_sensors]
     if not wanted:
-        found = f"only bookkeeping ({', '.join(map(repr, excluded))})" if excluded else "none"
+        found = f"only log data ({', '.join(map(repr, excluded))})" if excluded else "none"
         raise InputError(f"at least one column must be a feature, found {found} besides the action: name the features.")
     return wanted, excluded
 

@@ -1,4 +1,4 @@
-"""Draws: which readings could have been delivered in every row, which one was, and how a file keeps that; drawn columns."""
+"""Randomised features: their known distributions, the values that were delivered, and how files keep both."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The embedded example data sets."""
+"""The example data sets that the package contains."""
 
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -57,8 +57,21 @@ def make() -> Sample:
     return replace(data, origin=Origin(ground_truth=TRUTH, other={"seed": SEED, "story": STORY}))
 
 
-def load() -> Sample:
-    """The log as it is shipped."""
+def load_demo() -> Sample:
+    """The log of a simulated driver, with what it really uses written beside it.
+
+    Returns
+    -------
+    Sample
+        600 rows in 30 episodes: four sensors, the radio's volume and the weather; the actions brake, coast and accelerate.
+
+    Examples
+    --------
+    >>> import policyspace
+    >>> log = policyspace.load_demo()
+    >>> log.num_rows, log.origin.ground_truth
+    (600, ('speed', 'front_sensor', 'left_sensor'))
+    """
     with as_file(files("policyspace").joinpath("data/driver.csv")) as path:
         return read(path)
 

@@ -1,4 +1,4 @@
-"""CSV, Parquet, Arrow, NPZ in and out."""
+"""Reading and writing logs as CSV, Parquet, Arrow and NPZ files."""
 
 import csv
 import gzip
@@ -77,7 +77,7 @@ def _as_written(arrays: Arrays, roles: Schema) -> StoredTable:
     kept = {f"recorded.{name}": "" for name in roles.recorded}
     for name, wanted in ({"features": "", "actions": ""} | others | kept).items():
         if wanted is not None and name not in arrays:
-            raise InputError(f"its header promises the array '{name}', found none: write the file again.")
+            raise InputError(f"its header names the array '{name}', found none: write the file again.")
     columns = _split(arrays["features"], list(roles.features))
     actions = arrays["actions"]
     size = roles.action_type.num_labels
@@ -297,7 +297,7 @@ def _read_csv(data: bytes, separator: str) -> StoredTable:
         types |= dict.fromkeys(roles.action, polars.String if roles.action_type.as_text else polars.Float64)
     frame = parse_text(body, separator, names, types)
     if roles is not None and frame.height != roles.rows:
-        raise InputError(f"its header promises {roles.rows} rows, found {frame.height}: write it again.")
+        raise InputError(f"its header states {roles.rows} rows, found {frame.height}: write it again.")
     return frame, roles
 
 

@@ -1,4 +1,4 @@
-"""Rows: sums over rows in memory or in passes; moments; extreme rows."""
+"""Sums over rows, in memory or in passes; moments and extreme rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -233,7 +233,7 @@ def check_counts(actions: np.ndarray, names: Sequence[str]) -> None:
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
             f"counts must be whole numbers from 0, found {actions[row, column]:g} in row {row + 1} of '{names[column]}': "
-            "use the policy 'gaussian' for amounts."
+            "use the policy 'gaussian' for continuous actions."
         )
 
 
@@ -643,7 +643,9 @@ def _recorded(given: Mapping[str, Any], names: tuple[str, ...], n: int) -> dict[
             raise InputError(f"what is recorded beside the features needs a name of its own, found '{name}' twice.")
         array = as_vector(values, f"the recorded '{name}'")
         if array.dtype.kind not in "biuf":
-            raise InputError(f"the recorded '{name}' must be numbers or truths, found an array of type {array.dtype}.")
+            raise InputError(
+                f"the recorded '{name}' must be numbers or booleans, found an array of type {array.dtype}."
+            )
         _check_length(array, n, f"the recorded '{name}'")
         made[str(name)] = _frozen(array, given[name])
     return made

@@ -1,4 +1,4 @@
-"""Derived columns: formula, lagged actions, offsets."""
+"""Derived columns: formulas, lagged actions and inputs, offsets."""
 
 import ast
 import re
@@ -323,8 +323,8 @@ def named_offset(data: Sample, offset: Any) -> tuple[Sample, dict[str, str]]:
     elif isinstance(offset, str):
         if not single:
             raise InputError(
-                f"one column can be the offset of one action or of two labels, found {len(data.action_names)} actions: name "
-                f"a column for each, as in {{'{actions[0]}': '{offset}'}} or --offset '{actions[0]}={offset}'."
+                f"one column can be the offset of one action or of two discrete actions, found {len(data.action_names)}: "
+                f"name a column for each, as in {{'{actions[0]}': '{offset}'}} or --offset '{actions[0]}={offset}'."
             )
         found = {actions[0]: offset}
     else:

@@ -1,4 +1,4 @@
-"""Arrays, names, missing values and keyword synonyms, checked."""
+"""Validation of arrays, action codes, names, missing values and keyword arguments."""
 
 import functools
 import inspect
@@ -34,7 +34,7 @@ def as_array(values: Any, what: str) -> np.ndarray:
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise InputError(f"{what} must be rows of the same length, found a ragged or unreadable array.") from error
     if array.ndim not in (1, 2):
-        raise InputError(f"{what} must be an array with one row a pair, found {array.ndim} dimensions: reshape it.")
+        raise InputError(f"{what} must be an array with one row a decision, found {array.ndim} dimensions: reshape it.")
     return array
 
 

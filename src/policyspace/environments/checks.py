@@ -1,4 +1,4 @@
-"""Errors of users' code; observation spaces."""
+"""Errors in users' environments and agents, and the observation spaces that can be read."""
 
 import math
 import re
@@ -238,7 +238,7 @@ class CheckedEnvironment:
         with self._while["in step"]:
             found = self.env.step(action)
         if not (isinstance(found, tuple) and len(found) == 5):
-            raise self._wrong("step must return an observation, a reward, two truths about the end and a dict", found)
+            raise self._wrong("step must return an observation, a reward, two booleans about the end and a dict", found)
         observation, reward, terminated, truncated, _ = found
         with self._while["in what step returns"]:
             worth, ends = float(reward), (bool(terminated), bool(truncated))

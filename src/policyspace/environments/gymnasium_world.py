@@ -1,4 +1,4 @@
-"""Any Gymnasium environment as a world."""
+"""A Gymnasium environment with settable parameters as a configurable world."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -429,7 +429,7 @@ class GymnasiumWorld(Configurable):
 MOST_SIMULATED_STEPS = 2500
 """Simulations for designs and forecasts begin no episode after so many steps."""
 
-GO_ON = f"{CORRECT}; a study also goes on if it is told what was seen elsewhere (study tell, --configuration)"
+GO_ON = f"{CORRECT}; a study also goes on with data that were observed elsewhere (study tell, --configuration)"
 """What to do where an environment that worked at the bounds fails between them."""
 
 

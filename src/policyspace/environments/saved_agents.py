@@ -1,4 +1,4 @@
-"""Agents in files: judged before they are loaded; what would run code needs trust."""
+"""Saved agents: checked before they are loaded, never unpickled without trust."""
 
 import base64
 import io

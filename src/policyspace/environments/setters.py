@@ -1,4 +1,4 @@
-"""How a parameter is set in an environment."""
+"""How a parameter of an environment is set: by a setter, an attribute, or a new environment."""
 
 import inspect
 import sys
@@ -366,7 +366,7 @@ class Probe:
             if isinstance(value, bool | np.bool) and self.said.get(name, way) == way:
                 low, high = self.bounds[name]
                 raise InputError(
-                    f"the parameter '{name}' is a truth in the environment ({value}), found bounds {low:g}:{high:g} of "
+                    f"the parameter '{name}' is a boolean in the environment ({value}), found bounds {low:g}:{high:g} of "
                     f"numbers: give a function make(configuration) that sets it, such as configuration['{name}'] > 0.5."
                 )
 

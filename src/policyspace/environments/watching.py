@@ -1,4 +1,4 @@
-"""Record an agent in an environment."""
+"""Record an agent in an environment as a log."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

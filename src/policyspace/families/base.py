@@ -1,4 +1,4 @@
-"""Family and PolicySpace: what every family answers; groups and supports."""
+"""`PolicySpace` and linear families: features, groups, supports, densities."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -296,16 +296,16 @@ class PolicySpace(ABC):
         recorded = recorded_policy(data)
         if recorded.get("offset") and not (self.offset if self._said is None else "offset" in self._said):
             raise InputError(
-                f"an offset of labels belongs to linear policies, found a {type(self).__name__}: say 'boltzmann', or a "
-                "ChoiceLinear that names it."
+                f"an offset of discrete actions belongs to linear policies, found a {type(self).__name__}: use 'boltzmann' "
+                "or a ChoiceLinear that names it."
             )
         if self._said is None:
             return self
         if self.discrete is not None and self.discrete != data.discrete:
-            needed, found = ("labels", "numbers") if self.discrete else ("numbers", "labels")
+            needed, found = ("discrete", "continuous") if self.discrete else ("continuous", "discrete")
             other = "Gaussian" if self.discrete else "Boltzmann"
             raise InputError(
-                f"a {type(self).__name__} needs {needed} as actions, found {found}: use the {other} policy."
+                f"a {type(self).__name__} needs {needed} actions, found {found} ones: use the {other} policy."
             )
         unsaid = dict(self.unsaid) | {name: recorded[name] for name in RECORDED if recorded.get(name) is not None}
         words = {name: unsaid.get(name) if value is None else value for name, value in self._said.items()}

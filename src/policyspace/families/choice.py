@@ -1,4 +1,4 @@
-"""The linear policy of general statistics, π(a|s) ∝ exp(θᵀt(s, a)) (Definition 4.1): actions have attributes."""
+"""Conditional logit: the linear policy π(a|s) ∝ exp(θᵀt(s, a)) (Definition 4.1) whose actions have attributes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

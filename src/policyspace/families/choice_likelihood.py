@@ -1,4 +1,4 @@
-"""Its likelihood and sums over rows."""
+"""The likelihood of the conditional logit policy, and its sums over rows."""
 
 import itertools
 from collections.abc import Iterator

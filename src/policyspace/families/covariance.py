@@ -1,4 +1,4 @@
-"""Fisher information, sandwich, CR2/HTZ."""
+"""Fisher information, robust (sandwich) covariance, and small-sample corrections CR2 and HTZ."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""A policy that the user writes: a JAX function log_prob(params, state, action) over any pytree of parameters."""
+"""User-defined policies: a JAX function log_prob(params, state, action) over any pytree of parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final

@@ -1,4 +1,4 @@
-"""The likelihood of a policy that the user wrote in JAX: quasi-Newton from several starts, derivatives by JAX."""
+"""The likelihood of a user-defined policy: quasi-Newton from several starts, derivatives by JAX."""
 
 from functools import cached_property, lru_cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Design matrix: rank, QR, all-subsets elimination."""
+"""Design matrices: rank, QR, and elimination for all subsets of columns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

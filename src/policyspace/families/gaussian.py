@@ -205,7 +205,7 @@ def unlike_gaussian(data: Sample) -> list[str]:
     found = []
     if data.maybe_discrete:
         found.append(
-            "the action takes only a few whole values: if they are choices rather than amounts, use the Boltzmann policy "
+            "the action takes only a few whole values: if they are discrete actions, use the Boltzmann policy "
             "(--policy boltzmann)."
         )
     for name, column in zip(data.action_names, data.actions.T, strict=True):

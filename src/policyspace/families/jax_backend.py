@@ -1,4 +1,4 @@
-"""JAX in float64; counter-based random numbers."""
+"""JAX in float64, and counter-based random numbers."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Likelihood, Fit, null distributions of the likelihood ratio."""
+"""The interface of likelihoods, fits, and null distributions of the likelihood ratio."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

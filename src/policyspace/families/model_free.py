@@ -1,4 +1,4 @@
-"""No policy model."""
+"""The policy space without a model, which only tests that need none can use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Negative binomial policy: counts that spread more than a Poisson law has it, by a dispersion that is estimated."""
+"""Negative binomial policy: overdispersed counts, with an estimated dispersion."""
 
 import itertools
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class NegativeBinomialLinear(NuisanceLinear):
     discrete = False
     link = "log"
     in_words = "negative-binomial"
-    noise_source = "a negative binomial law"
+    noise_source = "a negative binomial distribution"
 
     nuisance_names = (LOG_DISPERSION,)
 

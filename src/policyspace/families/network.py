@@ -1,4 +1,4 @@
-"""Policies that are small neural networks: a Gaussian around the output, or a Boltzmann choice by it.
+"""Neural network policies: a Gaussian around the output, or a softmax of it.
 
 θ is one flat vector, layer after layer: the weights [out, in] row by row, then the biases [out]. The weights that leave
 the inputs therefore come first, and Θ_I is about them, as it is about the columns of a linear policy.

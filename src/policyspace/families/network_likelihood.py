@@ -1,4 +1,4 @@
-"""Their likelihood: multi-start fits."""
+"""The likelihood of network policies: multi-start Levenberg-Marquardt fits."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Their sums over rows."""
+"""Sums over rows for network policies: values, gradients and curvature."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Newton for many restricted fits in one pass."""
+"""Newton's method for many restricted maximum-likelihood fits that share passes over the rows."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

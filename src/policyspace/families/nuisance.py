@@ -1,4 +1,4 @@
-"""Linear policies with nuisance parameters, such as thresholds or a dispersion: always free, and never tested."""
+"""Linear policies with nuisance parameters such as thresholds or a dispersion, which are never tested."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Ordered logit policy: levels of an action in a stated order, with proportional odds."""
+"""Ordered logit policy: actions in a stated order, with proportional odds."""
 
 from collections.abc import Sequence
 from functools import cached_property

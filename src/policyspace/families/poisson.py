@@ -1,4 +1,4 @@
-"""Linear Poisson policy: actions that are counts, each with the mean exp(weights·φ(s))."""
+"""Poisson policy: actions that are counts, with the mean exp(θᵀφ(s))."""
 
 from functools import cached_property
 from typing import Any, final
@@ -54,7 +54,7 @@ class PoissonLinear(ExponentialFamily):
     link = "log"
     variance_of_mean = True
     counts_events = True
-    noise_source = "a Poisson law"
+    noise_source = "a Poisson distribution"
     if_wider = "--policy negative-binomial estimates that spread"
 
     @property
@@ -75,7 +75,7 @@ class PoissonLinear(ExponentialFamily):
         return np.asarray(self.cumulant_gradient(self.natural(theta, features)))
 
     def variance(self, theta: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """That of a Poisson law is its mean."""
+        """That of a Poisson distribution is its mean."""
         return self.mean(theta, features)
 
     def dispersion_error(self, variance: np.ndarray) -> float:

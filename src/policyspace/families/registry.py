@@ -1,4 +1,4 @@
-"""PolicySpec; families by name; the likelihood of a space on a sample."""
+"""`PolicySpec`, families by name, and the likelihood of a policy space on a sample."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -337,14 +337,16 @@ def _check_match(space: PolicySpace, demonstrations: Sample) -> None:
     _check_names(space, demonstrations)
     if not space.discrete:
         if demonstrations.discrete:
-            raise InputError("a Gaussian policy needs numbers as actions, found labels: use the Boltzmann policy.")
+            raise InputError(
+                "a Gaussian policy needs continuous actions, found discrete ones: use the Boltzmann policy."
+            )
         if demonstrations.actions.shape[1] != len(space.action_names):
             raise InputError(
                 f"the policy space has {len(space.action_names)} actions, the data {demonstrations.actions.shape[1]}."
             )
         return
     if not demonstrations.discrete:
-        raise InputError("a Boltzmann policy needs discrete actions, found numbers: use the Gaussian policy.")
+        raise InputError("a Boltzmann policy needs discrete actions, found continuous ones: use the Gaussian policy.")
     if demonstrations.action_names != space.action_names:
         raise InputError(
             f"the policy space has the actions {', '.join(space.action_names)}, "

@@ -1,4 +1,4 @@
-"""Multinomial logit (Boltzmann) policy, its likelihood, and Firth's penalised one."""
+"""Multinomial logit (softmax, Boltzmann) policy, its likelihood, and Firth's penalised one."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -148,8 +148,8 @@ class SoftmaxLinear(ChoicePolicy, ExponentialFamily):
         if len(names) < MANY_NUMBERS or not all(name.removeprefix("-").isdecimal() for name in names):
             return []
         return [
-            f"actions are {len(names)} different whole numbers and are read as labels: if they are counts use --policy "
-            "poisson, if amounts --policy gaussian."
+            f"actions are {len(names)} different whole numbers and are read as discrete actions: if they are counts use "
+            "--policy poisson, if continuous --policy gaussian."
         ]
 
     def describe(self) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""Its sums over rows; separation by linear programming."""
+"""Sums over rows for the softmax policy; separation by linear programming."""
 
 from dataclasses import dataclass
 

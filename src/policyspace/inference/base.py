@@ -1,4 +1,4 @@
-"""TestOptions, SupportTest, TestResult; multiplicity corrections."""
+"""`TestOptions`, the interface of tests of a support, and corrections for multiple testing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ from policyspace.answer import AssumptionCheck, ClusterSummary, Grade, Note, Rea
 from policyspace.errors import InputError, nearest
 from policyspace.families.base import PolicySpace, Support
 from policyspace.families.likelihood import Fit, NullDistribution
+from policyspace.inference.effects import Behaviour, GroupEffect
 from policyspace.runtime import check_seed
 
 # -- The generalised likelihood ratio test of one hypothesis H_I: π* ∈ Π_{Θ_I} (Section 3).
@@ -338,8 +339,12 @@ class SupportTest(ABC):
         """What this test assumes beyond the policy space, and whether the data contradict it."""
         return []
 
-    def action_effect(self, group: int) -> float | None:
+    def action_effect(self, group: int) -> GroupEffect | None:
         """How far the action moves when a group is replaced by what the others predict; None: ask the fitted policy."""
+        return None
+
+    def behaviour(self) -> Behaviour | None:
+        """What it says of the agent's mean action; None: ask the fitted policy."""
         return None
 
     def effects(self, significance: float) -> SubjectEffects | None:

@@ -1,4 +1,4 @@
-"""Bets on draws whose chances are known: predictors of actions, the wealth of bets, and what that wealth proves."""
+"""Testing by betting on draws of known distribution: predictors of actions, and wealth as an e-value."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,15 +1,15 @@
-"""Regression table and profile-likelihood intervals."""
+"""Coefficient tables with Wald, profile-likelihood and clustered intervals."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, singledispatch
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from scipy.special import chdtri, ndtr, stdtr, stdtrit
 
 from policyspace.data.sample import Sample
-from policyspace.display import TextTable
+from policyspace.display import TextTable, floating, latex
 from policyspace.errors import InputError
 from policyspace.families.base import ExponentialFamily
 from policyspace.families.concave import ConcaveLikelihood
@@ -24,8 +24,12 @@ from policyspace.families.gaussian import GaussianLikelihood
 from policyspace.families.likelihood import Likelihood, LinearLikelihood
 from policyspace.families.newton import maximise
 from policyspace.inference.base import check_share
-from policyspace.runtime import counted
+from policyspace.runtime import counted, object_at
 from policyspace.safe_io import JSON
+
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
 
 # -- Is what a policy expects as often as it says what happens? Probabilities in bins, beside how often labels were chosen.
 
@@ -369,11 +373,78 @@ class CoefficientTable:
             lines.append(f"{likelihoods}. Explained {what} {fit.explained:.1%}.")
         if self.sample:
             lines.append(f"Standardised weights, hits, calibration and explained variance are those of {self.sample}.")
-        counted = f"{fit.num_rows} pairs, {fit.num_parameters} parameters"
+        counted = f"{fit.num_rows} rows, {fit.num_parameters} parameters"
         return [*lines, f"AIC {fit.aic:.4f}, BIC {fit.bic:.4f} ({counted})."]
 
     def __str__(self) -> str:
         return "\n".join([self.table().text(ruled=True), "", *self.notes()])
+
+    def to_frame(self) -> "polars.DataFrame":
+        """One row a weight with the fields of `Coefficient`."""
+        from polars import DataFrame
+
+        return DataFrame([vars(row) for row in self.rows])
+
+    def to_latex(
+        self,
+        *others: "CoefficientTable",
+        names: Sequence[str] = (),
+        caption: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        r"""Estimates with stars, standard errors below them, this model and others side by side; needs the package booktabs.
+
+        Parameters
+        ----------
+        *others : CoefficientTable
+            Further models; a parameter that a model does not have is left empty.
+        names : sequence of str
+            Of the models; by default (1), (2), ….
+        caption, label : str, optional
+            Put it into a `table` that floats.
+
+        Returns
+        -------
+        str
+            The table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import policyspace
+        >>> states = np.random.default_rng(0).normal(size=(300, 1))
+        >>> actions = states[:, 0] + np.random.default_rng(1).normal(size=300)
+        >>> weights = policyspace.identify(states, actions, features=["speed"], policy="gaussian").coefficients()
+        >>> print(weights.to_latex().splitlines()[6])
+        speed & 0.9469*** \\
+        """
+        models = (self, *others)
+        titles = list(names) or [f"({i})" for i in range(1, len(models) + 1)]
+        if len(titles) != len(models):
+            raise InputError(f"names must be one for each of {len(models)} models, found {len(titles)}: name each.")
+        parameters = list(dict.fromkeys(row.parameter for model in models for row in model.rows))
+        known = [{row.parameter: row for row in model.rows} for model in models]
+        lines = [f"\\begin{{tabular}}{{l{'r' * len(models)}}}", r"\toprule"]
+        lines += ["& " + " & ".join(map(latex, titles)) + r" \\", r"\midrule"]
+        for name in parameters:
+            found = [rows.get(name) for rows in known]
+            stars = ["*" * sum(row.p_value < level for level in (0.05, 0.01, 0.001)) if row else "" for row in found]
+            cells = [latex(_number(row.estimate)) + mark if row else "" for row, mark in zip(found, stars, strict=True)]
+            errors = [f"({latex(_number(row.standard_error))})" if row else "" for row in found]
+            lines += [" & ".join([latex(name), *cells]) + r" \\", " & ".join(["", *errors]) + r" \\"]
+        ends = [
+            ("rows", [f"{model.fit.num_rows}" for model in models]),
+            ("log-likelihood", [latex(f"{model.fit.log_likelihood:.2f}") for model in models]),
+            ("AIC", [latex(f"{model.fit.aic:.2f}") for model in models]),
+        ]
+        lines += [r"\midrule", *(" & ".join([name, *cells]) + r" \\" for name, cells in ends)]
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        return floating(lines, caption, label) if caption is not None or label is not None else "\n".join(lines) + "\n"
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw every estimate with its interval into the axes, or into those of a new figure of pyplot; return them."""
+        axes: Axes = object_at("policyspace.report.figures:coefficient_axes")(self, ax)
+        return axes
 
     def to_dict(self) -> dict[str, JSON]:
         """Everything as plain data; what JSON cannot hold becomes null."""

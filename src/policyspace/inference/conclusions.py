@@ -1,4 +1,4 @@
-"""Verdicts to Identification."""
+"""From verdicts to an `Identification`: guarantee, assumptions, grade, effects."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,47 +32,11 @@ from policyspace.inference.base import SupportTest, TestOptions
 from policyspace.inference.coefficients import coefficients_of
 from policyspace.inference.diagnostics import NAMES as MODEL_CHECKS
 from policyspace.inference.diagnostics import ModelCheck
+from policyspace.inference.effects import NOT_KNOWN, action_effects, behaviour_of, curves_of
 from policyspace.inference.parametric import state_dispersion
 from policyspace.inference.selection import Verdicts
 from policyspace.inference.test_choice import TestChoice, has_lean_test
 from policyspace.safe_io import structured
-
-# -- How much the fitted policy's action changes when a feature is replaced by what the others predict of it.
-
-SAMPLE = 4000
-"""Rows on which the change is averaged."""
-
-
-def action_effects(likelihood: Likelihood, data: Sample) -> dict[int, float]:
-    """For each tested group the mean absolute change of the action, or of all probabilities together.
-
-    Continuous actions count in their own standard deviations, the mean over components; for discrete ones it is half the
-    summed change of probabilities: the share of decisions that would change.
-    """
-    space, columns = likelihood.space, likelihood.space.group_columns()
-    if columns is None:
-        return {}
-    rows = np.unique(np.linspace(0, data.num_rows - 1, min(data.num_rows, SAMPLE)).astype(np.intp))
-    features = data.features[rows]
-    expected = space.mean(likelihood.full.theta, features)
-    if expected is None:
-        return {}
-    kind = data.action_type
-    scale = kind.scale(data.actions[rows])
-    found, design = {}, np.hstack([np.ones((len(features), 1)), features])
-    # The triangle of a QR decomposition has the least squares of all rows.
-    triangle = np.asarray(np.linalg.qr(design, mode="r"))
-    for group in space.tested:
-        inside = list(columns[group])
-        others = np.setdiff1d(np.arange(design.shape[1]), np.add(inside, 1))
-        predicting = np.linalg.lstsq(triangle[:, others], triangle[:, np.add(inside, 1)], rcond=None)[0]
-        replaced = features.copy()
-        replaced[:, inside] = design[:, others] @ predicting
-        other = space.mean(likelihood.full.theta, replaced)
-        assert other is not None
-        found[group] = kind.change(expected, other, scale)
-    return found
-
 
 DISPERSION_LEVEL = 0.05
 """p-value below which counts of labels spread more than independent decisions do."""
@@ -134,6 +98,9 @@ def conclude(
         version=__version__,
         subjects=decider.effects(significance),
         coefficient_maker=partial(coefficients_of, likelihood, data, effects, significance) if space.linear else None,
+        curve_maker=partial(
+            curves_of, decider.behaviour if decider.name == "lean" else partial(behaviour_of, likelihood, data), space, data
+        ),
     )  # fmt: skip
 
 
@@ -256,13 +223,14 @@ def _group_results(
     detects = not violated and verdicts.withheld is None and decider.name in ("wilks", "firth", "bootstrap")
     detects = detects and (likelihood.identifiable or likelihood.design is not None)
     level, firth = significance / max(len(verdicts.tests), 1), decider.name == "firth"
-    effects = action_effects(likelihood, data)
+    effects = {} if decider.name == "lean" else action_effects(likelihood, data)
     positive: GroupVerdict = "used" if policy.tested == "features" else "controlled"
     found = []
     for g, test in verdicts.tests.items():
         group, indices = space.groups[g], list(space.groups[g].indices)
         norm = float(np.linalg.norm(likelihood.full.theta[indices] - space.fixed[indices])) if indices else np.nan
-        effect, rejected = decider.action_effect(g), group.name in selected
+        own, rejected = decider.action_effect(g), group.name in selected
+        effect = effects.get(g, NOT_KNOWN) if own is None else own
         found.append(
             GroupResult(
                 group=group.name,
@@ -275,7 +243,9 @@ def _group_results(
                 coefficient_norm=np.inf if diverging[indices].any() and not firth else norm,
                 minimum_detectable_effect=detectable_effect(likelihood, inverse, group, level) if detects else np.nan,
                 evidence=test.evidence,
-                action_effect=effects.get(g, np.nan) if effect is None else effect,
+                action_effect=effect.size,
+                effect_low=effect.low,
+                effect_high=effect.high,
             )
         )
     # A constant is not used, as far as these rows can tell.
@@ -290,6 +260,7 @@ def _policy_record(space: PolicySpace, origin: Origin) -> PolicyRecord:
         family=type(space).__name__,
         groups=tuple(group.name for group in space.groups if not group.assumed),
         assumed_groups=tuple(group.name for group in space.groups if group.assumed),
+        stated=not space.guess,
         tested="parameters" if space.group_columns() is None else "features",
         covariance=structured(said.get("covariance"), Covariance | None),
         intercept=structured(said.get("intercept"), bool | None),

@@ -1,4 +1,4 @@
-"""Model checks: form, noise, dependence."""
+"""Model checks: functional form, noise distribution, serial dependence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -194,7 +194,7 @@ class ModelCheck:
         if doubtful:
             words = (
                 f"{', '.join(doubtful)} may be selected only because it drifts with the agent's own past noise: there are "
-                "too few episodes for any test to have its law"
+                "too few episodes for any test to keep its level"
             )
         return AssumptionCheck.of("no feedback", not doubtful, words)
 

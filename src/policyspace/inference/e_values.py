@@ -1,4 +1,4 @@
-"""Universal inference, e-process, mixture e-value."""
+"""Tests by e-values: universal inference, the e-process, and the mixture e-value."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -247,7 +247,7 @@ class MonitoringState:
             f"{printable(u.group)} {'controlled' if u.state == 'controlled' else f'E = {np.exp(u.log_e):.2g}'}"
             for u in self.units
         ]
-        return f"episode {self.num_episodes}, {self.num_rows} pairs: " + ", ".join(cells)
+        return f"episode {self.num_episodes}, {self.num_rows} rows: " + ", ".join(cells)
 
 
 class SequentialMonitor:

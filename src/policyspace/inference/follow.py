@@ -1,4 +1,4 @@
-"""Sequential test on a growing file."""
+"""Sequential monitoring of a log that grows."""
 
 import os
 import shutil
@@ -159,7 +159,7 @@ def _as_declared(data: Sample, labels: Sequence[str]) -> Sample:
     if not labels:
         return data
     if data.action_type.num_labels is None:
-        raise InputError("only actions that are labels can be declared, found numbers: leave --labels out.")
+        raise InputError("only discrete actions can be declared, found continuous ones: leave --labels out.")
     _check_labels(data.action_names, labels)
     return replace(data, actions=data.action_type.rearranged(data.actions, labels), action_names=tuple(labels))
 

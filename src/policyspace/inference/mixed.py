@@ -1,4 +1,4 @@
-"""The random-effects test: the weights of each subject spread around those of subjects like these."""
+"""The random-effects test: coefficients that vary between subjects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

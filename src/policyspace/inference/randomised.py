@@ -1,4 +1,4 @@
-"""The test of readings that were drawn at random: by bets on the draws, or by making the draws again."""
+"""The randomisation test for features that were drawn at random, and its betting version."""
 
 from collections.abc import Sequence
 from typing import final

@@ -1,4 +1,4 @@
-"""Read an identification from the JSON that `to_json` and `--json` wrote, of this format and of the one before."""
+"""Read an identification from JSON, of this format and of format 1."""
 
 from collections.abc import Mapping
 from dataclasses import fields

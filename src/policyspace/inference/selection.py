@@ -1,4 +1,4 @@
-"""Selection rules and the search over supports."""
+"""The simplified and the combinatorial rule, and the search over supports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Which test: the one that is asked for, that of a stated policy space, or, where none is stated, one without a model."""
+"""The choice of the test: as asked for, by the stated policy space, or model-free."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ def choose(
     if not separated and (states := num_counted_states(data)) >= FEWEST_STATES and likelihood.design is not None:
         return TestChoice("robust", Note(Reason.COUNTED_STATES, {"states": states}))
     of_rows = data.weights is None and data.in_memory and not clustered and not separated
-    if of_rows and space.counts_events and checked is not None and checked().broken(["noise"]):
+    if of_rows and not space.guess and space.counts_events and checked is not None and checked().broken(["noise"]):
         return TestChoice("robust", Note(Reason.DISPERSED_COUNTS))
     if not data.in_memory and likelihood.full.separated and about_features:
         return TestChoice("lean", Note(Reason.SEPARATION_OUT_OF_CORE))

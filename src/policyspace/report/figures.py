@@ -1,4 +1,4 @@
-"""Figure style; figures of answers and plans."""
+"""The style of figures; figures of answers and plans."""
 
 import re
 import textwrap
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from policyspace.answer import GroupResult, Identification, SubjectEffects
-from policyspace.errors import InputError, printable
+from policyspace.errors import InputError, nearest, printable
 from policyspace.identification import BySubject
 from policyspace.inference.coefficients import CoefficientTable
 from policyspace.planning import GroupPlan, SampleSizePlan
@@ -21,6 +21,8 @@ from policyspace.theory import Setting, power_bound
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from policyspace.inference.effects import EffectCurve
 
 
 # -- The one style of all pictures: colours, letters, bare axes, and files that are the same bytes every time.
@@ -199,61 +201,91 @@ def name_points(axes: "Axes", named: Sequence[tuple[str, Sequence[Spot]]], right
             )  # fmt: skip
 
 
-# -- The picture of an answer: the evidence for each group, beside the line that it must cross.
+# -- The picture of an answer: the effect of each group on the action, with its interval.
 
 COLOURS = {"used": GREEN, "controlled": GREEN, "undecided": AMBER, "no evidence": GREY}
 TEXT = {"used": GREEN, "controlled": GREEN, "undecided": DARK_AMBER, "no evidence": QUIET}
 
-MOST_BARS = 150
-"""More would not be read, and beyond some thousands could not be drawn."""
+MOST_SHOWN, MOST_WITHOUT = 60, 12
+"""Groups that a picture shows, and those of them without evidence."""
 
 
-def plot_evidence(answer: Identification, path: str | Path) -> None:
+def plot_effects(answer: Identification, path: str | Path) -> None:
     """Save the picture; the suffix of the file names the format."""
     format_of(path)
-    save(draw_evidence(answer), path)
+    save(draw_effects(answer), path)
 
 
-def draw_evidence(answer: Identification) -> "Figure":
-    """One bar a group, as long as −log₁₀ of its adjusted p-value; what passes the line is used, or controlled."""
+def draw_effects(answer: Identification) -> "Figure":
+    """A forest plot: for each group its effect on the actions and the 95 % interval; what is used is filled."""
     title = _wrapped(answer)
     figure = new_figure(0.2 * len(title) + _height(answer), width=8.2)
     figure.suptitle("\n".join(title), x=0.012, ha="left", fontsize=11.5, color=INK, fontweight="bold", parse_math=False)
-    _fill(figure.add_subplot(), answer, _scale_in_words(answer))
+    _fill(figure.add_subplot(), answer)
     return figure
 
 
-def draw_evidence_for_page(answer: Identification) -> "Figure":
+def draw_effects_for_page(answer: Identification) -> "Figure":
     """The same, narrow enough for a phone, and without what the page says beside it."""
     figure = new_figure(_height(answer), width=4.8)
-    words = f"adjusted p-value (evidence grows to the right; dashed: δ = {_level(answer):g})"
-    _fill(figure.add_subplot(), answer, "\n".join(textwrap.wrap(words, 48)), narrow=True)
+    _fill(figure.add_subplot(), answer, narrow=True)
     return figure
 
 
-def evidence_axes(answer: Identification, axes: "Axes | None" = None) -> "Axes":
+def effect_axes(answer: Identification, axes: "Axes | None" = None) -> "Axes":
     """The same in given axes, or in those of a new figure of pyplot, which notebooks show."""
     if axes is None:
         from matplotlib import pyplot
 
         height = 0.2 * len(_wrapped(answer)) + _height(answer)
         _, axes = pyplot.subplots(figsize=(8.2, height), layout="constrained")
-    _fill(axes, answer, _scale_in_words(answer))
+    _fill(axes, answer)
     words = "\n".join([*_wrapped(answer), axes.get_title(loc="left")]).strip()
     axes.set_title(words, loc="left", fontsize=11, color=INK, fontweight="bold", parse_math=False)
     return axes
 
 
-def _fill(axes: "Axes", answer: Identification, scale: str, narrow: bool = False) -> None:
-    """Bars, names, verdicts and the scale; where it is narrow, shorter names and verdicts without p-values."""
-    tests = _strongest(answer.groups)[::-1]
-    verdicts, values = [test.verdict for test in tests], [test.adjusted_p_value for test in tests]
-    p_values = [f"= {p:.2g}" if p > 1e-300 else "< 1e-300" for p in values]
-    labels: list[str] = [*verdicts] if narrow else [f"{v}, p {p}" for v, p in zip(verdicts, p_values, strict=True)]
-    _draw_bars(axes, tests, labels, 24 if narrow else 36)
-    _draw_scale(axes, tests, _level(answer), scale)
-    if len(tests) < len(answer.groups):
-        axes.set_title(f"the {len(tests)} strongest of {len(answer.groups)} groups", loc="left", fontsize=9, color=INK)
+def _fill(axes: "Axes", answer: Identification, narrow: bool = False) -> None:
+    """Points, intervals, names, verdicts and the scale; where it is narrow, shorter names."""
+    shown = _shown_groups(answer)[::-1]
+    share = answer.data.action_type == "discrete"
+    unit = 100.0 if share else 1.0
+    ends = [0.0]
+    for place, one in enumerate(shown):
+        colour, used = COLOURS[one.verdict], one.verdict != "no evidence"
+        if np.isnan(one.action_effect):
+            continue
+        if not np.isnan(one.effect_low):
+            axes.plot(
+                [unit * one.effect_low, unit * one.effect_high], [place, place], color=colour, linewidth=2, zorder=2
+            )
+            ends.append(unit * one.effect_high)
+        face = colour if used else PAPER
+        axes.plot(
+            [unit * one.action_effect], [place], "o", markersize=7, color=colour, markerfacecolor=face, zorder=3,
+            markeredgewidth=1.5, clip_on=False,
+        )  # fmt: skip
+        ends.append(unit * one.action_effect)
+    axes.set_ylim(-0.65, len(shown) - 0.35)
+    names = [shortened(printable(one.group), 20 if narrow else 36) for one in shown]
+    if len(set(names)) < len(names):  # then their place in the table tells them apart
+        names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
+    axes.set_yticks(range(len(shown)), names, fontsize=9.5, color=INK, parse_math=False)
+    for place, one in enumerate(shown):
+        words = answer.effect_in_words(one)
+        label = one.verdict if narrow else f"{words if words != 'unknown' else 'effect unknown'}, {one.verdict}"
+        axes.annotate(
+            label, (1, place), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+            va="center", fontsize=9, color=TEXT[one.verdict], annotation_clip=False,
+        )  # fmt: skip
+    axes.set_xlim(0, max(*ends, 0.02 * unit) * 1.05)
+    scale = "share of decisions that change, %" if share else "change of the action, standard deviations"
+    axes.set_xlabel(f"{scale} (95 % interval)" if narrow else f"effect: {scale} (lines: 95 % intervals)")
+    bare(axes, grid="x")
+    axes.tick_params(axis="y", pad=7)
+    if len(shown) < len(answer.groups):
+        rest = len(answer.groups) - len(shown)
+        axes.set_title(f"and {rest} others without a larger effect", loc="left", fontsize=9, color=QUIET)
 
 
 def _wrapped(answer: Identification) -> list[str]:
@@ -261,65 +293,125 @@ def _wrapped(answer: Identification) -> list[str]:
 
 
 def _height(answer: Identification) -> float:
-    return 0.95 + 0.32 * len(_strongest(answer.groups))
+    return 0.95 + 0.32 * len(_shown_groups(answer))
 
 
-def _level(answer: Identification) -> float:
-    return answer.significance
+def _shown_groups(answer: Identification) -> Sequence[GroupResult]:
+    """As many as a picture can hold, by verdict and effect."""
+    without = sum(one.verdict == "no evidence" for one in answer.groups)
+    return answer.by_effect[: min(MOST_SHOWN, len(answer.groups) - max(without - MOST_WITHOUT, 0))]
 
 
-def _scale_in_words(answer: Identification) -> str:
-    note = f"{answer.test.name} test" + ("" if answer.guarantee else "; no guarantee, see the report")
-    return f"adjusted p-value (evidence grows to the right; dashed: δ = {_level(answer):g}; {note})"
+# -- What the agent does while one feature changes: curves with bands, a rug of what was logged.
+
+MOST_CURVES = 6
 
 
-def _strongest(tests: Sequence[GroupResult]) -> Sequence[GroupResult]:
-    """As many as a picture can hold, in their own order."""
-    limit = sorted(test.adjusted_p_value for test in tests)[:MOST_BARS][-1]
-    return [test for test in tests if test.adjusted_p_value <= limit][:MOST_BARS]
+def plot_curves(answer: Identification, path: str | Path) -> None:
+    """Save the picture; the suffix of the file names the format."""
+    format_of(path)
+    save(draw_curves(answer), path)
 
 
-def _draw_bars(axes: "Axes", tests: Sequence[GroupResult], labels: list[str], width: int) -> None:
-    """The bars, their names on the left, their verdicts on the right where no line crosses them."""
-    evidence, positions = _evidence(tests), np.arange(len(tests))
-    axes.barh(positions, evidence, height=0.6, color=[COLOURS[test.verdict] for test in tests], zorder=2)
-    short = evidence < 0.02  # a bar of no length is still shown
-    axes.scatter(evidence[short], positions[short], s=22, color=COLOURS["no evidence"], zorder=3, clip_on=False)
-    axes.set_ylim(-0.65, len(tests) - 0.35)
-    names = [shortened(printable(test.group), width) for test in tests]
-    if len(set(names)) < len(names):  # then their place in the table tells them apart
-        names = [f"{len(names) - i}. {name}" for i, name in enumerate(names)]
-    axes.set_yticks(positions, names, fontsize=9.5, color=INK, parse_math=False)
-    for position, test, label in zip(positions, tests, labels, strict=True):
-        axes.annotate(
-            label, (1, position), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
-            va="center", fontsize=9, color=TEXT[test.verdict], annotation_clip=False,
+def draw_curves(
+    answer: Identification, features: Sequence[str] | None = None, columns: int = 3, figure: "Figure | None" = None
+) -> "Figure":
+    """One panel for each feature: probabilities of actions or means, 95 % bands, and marks where the logged values are."""
+    shown = _chosen_curves(answer, features)
+    columns = min(columns, len(shown))
+    lines = -(-len(shown) // columns)
+    width = {1: 4.4, 2: 4.8}.get(columns, 8.2)
+    if figure is None:
+        figure = new_figure(0.75 + 2.15 * lines, width=width)
+    panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
+    discrete = answer.data.action_type == "discrete"
+    actions = shown[0].actions[:1] if discrete and len(shown[0].actions) == 2 else shown[0].actions[: len(SERIES)]
+    for axes, one in zip(panels, shown, strict=False):
+        values, marks = np.array(one.values), one.levels or len(one.values) <= 12
+        for number, action in enumerate(actions):
+            colour, mean = SERIES[number], np.array(one.mean[number])
+            low, high = np.array(one.low[number]), np.array(one.high[number])
+            if marks:
+                axes.vlines(values, low, high, color=colour, linewidth=2, alpha=0.5)
+                axes.plot(values, mean, "o-", color=colour, linewidth=0.8, markersize=4.5, label=printable(action))
+            else:
+                axes.fill_between(values, low, high, color=colour, alpha=0.18, linewidth=0)
+                axes.plot(values, mean, color=colour, linewidth=1.8, label=printable(action))
+        if one.observed and not marks:
+            inside = [v for v in one.observed if values[0] <= v <= values[-1]]
+            axes.plot(
+                inside, np.zeros(len(inside)), "|", color=GREY, markersize=6, alpha=0.5, clip_on=False,
+                transform=axes.get_xaxis_transform(),
+            )  # fmt: skip
+        if one.levels:
+            axes.set_xticks(values, [shortened(printable(name), 10) for name in one.levels], parse_math=False)
+        axes.set_title(shortened(printable(one.feature), 24), loc="left", fontsize=9.5, color=INK, parse_math=False)
+        bare(axes, grid="y")
+        axes.tick_params(labelsize=8)
+        axes.locator_params(axis="x", nbins=4) if not one.levels else None
+    for axes in panels[len(shown) :]:
+        axes.set_visible(False)
+    what = f"probability of {printable(actions[0])}" if len(actions) == 1 else "probability"
+    words = what if discrete else "mean action" if len(actions) > 1 else f"mean of {printable(actions[0])}"
+    figure.supylabel(shortened(words, 40), fontsize=9, color=INK, parse_math=False)
+    if len(actions) > 1:
+        figure.legend(
+            *panels[0].get_legend_handles_labels(), loc="outside lower left", ncols=4, frameon=False, fontsize=8.5,
+            labelcolor=INK,
         )  # fmt: skip
+    return figure
 
 
-def _draw_scale(axes: "Axes", tests: Sequence[GroupResult], significance: float, scale: str) -> None:
-    """The axis of p-values, what it says, and the line to cross."""
-    threshold = -np.log10(significance)
-    # Short bars and long ones must both be readable: the root of the evidence is proportional to the effect.
-    axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
-    right = max(float(_evidence(tests).max()) * 1.04, threshold * 1.8)
-    axes.set_xlim(0, right)
-    axes.axvline(threshold, color=INK, linewidth=1, linestyle=DASHED, zorder=3)
-    ticks = [threshold]
-    for tick in (0, 0.3, 1, 3, 10, 30, 100, 300):
-        if tick <= right and all(abs(np.sqrt(tick) - np.sqrt(other)) > 0.11 * np.sqrt(right) for other in ticks):
-            ticks.append(tick)
-    p_values = [
-        f"$10^{{-{tick:g}}}$" if 10.0**-tick < 1e-3 and tick == round(tick) else f"{10.0**-tick:.2g}" for tick in ticks
-    ]
-    axes.set_xticks(ticks, p_values, fontsize=8.5)
-    axes.set_xlabel(scale, fontsize=9, color=INK)
+def curve_figure(answer: Identification, features: Sequence[str] | None = None) -> "Figure":
+    """The same in a new figure of pyplot, which notebooks show."""
+    from matplotlib import pyplot
+
+    rows = -(-len(_chosen_curves(answer, features)) // 3)
+    figure = pyplot.figure(figsize=(8.2, 0.75 + 2.15 * rows), layout="constrained", facecolor=PAPER)
+    return draw_curves(answer, features, figure=figure)
+
+
+def _chosen_curves(answer: Identification, features: Sequence[str] | None) -> "list[EffectCurve]":
+    """Those that were named, or those of the groups with the largest effects."""
+    known = answer.curves()
+    if features is None:
+        order = [one.group for one in answer.by_effect]
+        return sorted(known, key=lambda one: order.index(one.group))[:MOST_CURVES]
+    by_name = {one.feature: one for one in known}
+    for name in features:
+        if name not in by_name:
+            raise InputError(f"there is no curve of '{name}': {nearest(name, by_name)}")
+    if not features:
+        raise InputError(
+            "features must name at least one feature, found none: leave them out to have the largest effects."
+        )
+    return [by_name[name] for name in features]
+
+
+# -- The picture of the weights of a linear policy: estimates and intervals.
+
+
+def coefficient_axes(found: CoefficientTable, axes: "Axes | None" = None) -> "Axes":
+    """A forest plot in given axes, or in those of a new figure of pyplot; what cannot be told from 0 is grey and empty."""
+    rows = found.rows[:MOST_SHOWN][::-1]
+    if axes is None:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots(figsize=(8.2, 0.95 + 0.32 * len(rows)), layout="constrained")
+    for place, row in enumerate(rows):
+        if not np.isfinite([row.estimate, row.lower, row.upper]).all():
+            continue
+        colour = GREY if row.lower <= 0 <= row.upper else GREEN
+        face = PAPER if colour == GREY else colour
+        axes.plot([row.lower, row.upper], [place, place], color=colour, linewidth=2, zorder=2)
+        axes.plot([row.estimate], [place], "o", color=colour, markerfacecolor=face, markeredgewidth=1.5, zorder=3)
+    axes.axvline(0, color=INK, linewidth=1, zorder=1)
+    names = [shortened(printable(row.parameter), 36) for row in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=9.5, color=INK, parse_math=False)
+    axes.set_ylim(-0.65, len(rows) - 0.35)
+    axes.set_xlabel(f"weight (lines: {found.interval})", parse_math=False)
     bare(axes, grid="x")
-    axes.tick_params(axis="y", pad=7)
-
-
-def _evidence(tests: Sequence[GroupResult]) -> np.ndarray:
-    return -np.log10(np.maximum([test.adjusted_p_value for test in tests], 1e-300)) + 0.0
+    return axes
 
 
 # -- The picture of a policy's calibration: how often labels were chosen, against how often they were expected.
@@ -328,7 +420,7 @@ def _evidence(tests: Sequence[GroupResult]) -> np.ndarray:
 def draw_calibration(found: CoefficientTable) -> "Figure":
     """One point a bin of about equal size, with the range that chance alone gives in 95 of 100 bins."""
     if not found.calibration:
-        raise InputError("calibration is about choices among labels, found amounts: leave --calibration out.")
+        raise InputError("calibration is about discrete actions, found continuous ones: leave --calibration out.")
     figure, axes = new_plot(4.6, "Are choices as frequent as the fitted policy says?", width=5.2)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle=DASHED, linewidth=1, zorder=1)
     labels = list(dict.fromkeys(one.label for one in found.calibration))
@@ -352,7 +444,7 @@ def draw_calibration(found: CoefficientTable) -> "Figure":
     return figure
 
 
-# -- The picture of a plan: power against the number of pairs, as practice has it and as theory proves it.
+# -- The picture of a plan: power against the number of rows, as practice has it and as theory proves it.
 
 MOST_BANDS = 3
 """More bands than this hide one another: then a bar at the wanted power shows the range of the pairs."""
@@ -385,7 +477,7 @@ def draw_power_for_page(plan: SampleSizePlan) -> "Figure":
 
 def _shown(plan: SampleSizePlan) -> tuple[list[GroupPlan], list[GroupPlan]]:
     """The groups that show an effect, and those of them that there are colours for: the weakest."""
-    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.pairs.value)
+    seen = sorted((g for g in plan.groups if 0 < g.rate.value < np.inf), key=lambda g: g.rows.value)
     return seen, seen[-len(SERIES) :]
 
 
@@ -393,7 +485,7 @@ def _range(plan: SampleSizePlan) -> tuple[list[GroupPlan], float, float]:
     """The groups to draw, and the fewest and most pairs of the axis."""
     _, shown = _shown(plan)
     left = max(plan.procedure.fewest, plan.num_rows / 20, 2.0)
-    right = max([3 * plan.num_rows, *(2 * g.pairs.value for g in shown if g.pairs.value < np.inf)])
+    right = max([3 * plan.num_rows, *(2 * g.rows.value for g in shown if g.rows.value < np.inf)])
     return shown, left, right
 
 
@@ -409,7 +501,7 @@ def _draw_practice(axes: "Axes", plan: SampleSizePlan) -> None:
     axes.set_ylabel("power: the chance that the test finds the group", fontsize=9, color=INK)
     seen = _shown(plan)[0]
     rest = f" (the {len(shown)} weakest of {len(seen)} groups)" if len(shown) < len(seen) else ""
-    title = f"Power against the number of pairs{rest}" if seen else "The pilot shows no effect to plan for"
+    title = f"Power against the number of rows{rest}" if seen else "The pilot shows no effect to plan for"
     axes.set_title(title, loc="left", fontsize=10.5, color=INK, fontweight="bold", pad=10)
     if shown:
         axes.legend(fontsize=8.5, loc="best", labelcolor=INK, framealpha=0.9, edgecolor="none")
@@ -425,7 +517,7 @@ def _curves(axes: "Axes", plan: SampleSizePlan, groups: list[GroupPlan], pairs: 
             continue
         if len(groups) > MOST_BANDS:
             row = plan.power - 0.014 * (1 + len(axes.lines) // 2)
-            ends = [min(n, float(pairs[-1])) for n in (group.pairs.low, group.pairs.high)]
+            ends = [min(n, float(pairs[-1])) for n in (group.rows.low, group.rows.high)]
             axes.plot(ends, [row, row], color=colour, linewidth=1.2, alpha=0.7)
         else:
             low, high = (_powers(plan, pairs, rate, group) for rate in (group.rate.low, group.rate.high))
@@ -453,7 +545,7 @@ def _finish(axes: "Axes", wanted: float) -> None:
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.02)
     axes.axhline(wanted, color=INK, linewidth=0.8, linestyle=DASHED)
-    axes.set_xlabel("pairs (state, action)")
+    axes.set_xlabel("rows")
     bare(axes)
 
 

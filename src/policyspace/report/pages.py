@@ -1,4 +1,4 @@
-"""HTML template; pages of answers and plans."""
+"""The HTML template; pages of answers and plans."""
 
 import io
 import re
@@ -18,7 +18,9 @@ from policyspace.report.figures import (
     INK,
     PAPER,
     QUIET,
-    draw_evidence_for_page,
+    draw_calibration,
+    draw_curves,
+    draw_effects_for_page,
     draw_power_for_page,
     drawn,
 )
@@ -241,31 +243,52 @@ CHECKS = {
     "unchecked": ("plain", "–", "unchecked"),
 }
 COLUMNS_IN_WORDS = {
+    "95 % interval": "where the effect lies, with the noise of the fit",
+    "adjusted p": "the chance of so much evidence if the group were not used, comparable with δ although several are tested",
     "λ": "how much worse the policy explains the actions without the group: twice the difference of log-likelihoods",
     "df": "degrees of freedom: how many parameters the group has",
-    "p": "the chance of so much evidence if the group were not used",
-    "adjusted p": "the same, made comparable with δ although several groups are tested",
-    "‖θ‖": "the size of the estimated weights; MDE is the minimum detectable effect: the smallest found with power 0.8",
 }
 
 
 def answer_page(answer: Identification) -> Iterator[str]:
-    """The parts of the page."""
+    """The parts of the page: the verdict and the effects, the guarantee, the curves, and what they rest on."""
     data = answer.data
     episodes = "" if data.num_episodes is None else f" in {data.num_episodes:,} episodes"
     lead = f"Found from {data.num_rows:,} rows of states and actions{episodes}."
     yield header(answer.sentence, escaped(lead), "identification")
     yield from banner(escaped(f"Warning: {warning}") for warning in answer.warnings)
-    picture = figure_html(draw_evidence_for_page(answer), "evidence", _picture_in_words(answer))
-    yield section("Evidence for every group", picture, *_table(answer))
+    picture = figure_html(draw_effects_for_page(answer), "effects", _picture_in_words(answer))
+    what = (
+        "the share of decisions that change" if data.action_type == "discrete" else "how far the action moves, in sd,"
+    )
+    meaning = paragraph(f"Effect: {what} when what the other features predict replaces the group.")
+    yield section("Effects", meaning, picture, *_table(answer))
     yield section("Guarantee", *_guarantee(answer))
-    yield from _behaviour(answer)
+    if answer.has_curves:
+        words = "What the agent does on average while one feature changes and the others stay as they were logged"
+        drawn_curves = figure_html(draw_curves(answer, columns=2), "curves", words)
+        yield section(
+            "Behaviour", paragraph(f"{words} (bands: 95 % intervals; marks below: logged values)."), drawn_curves
+        )
     if answer.subjects is not None:
         picture = figure_html(answer.subjects.plot(), "subjects", "Weights of each subject, with 1.96 standard errors.")
         content = table(answer.subjects.table(), "Weights of each subject, shrunken towards the average")
         yield section("Subjects", picture, content)
+    yield from _weights(answer)
     yield from _assumptions(answer)
     yield from ending(_settings(answer), answer.made_by, "The same data and settings give the same page.")
+
+
+def _weights(answer: Identification) -> Iterator[str]:
+    """The coefficients and the calibration of a linear policy space that was stated."""
+    if answer.coefficient_maker is None or not answer.policy.stated:
+        return
+    found = answer.coefficients()
+    shown = [table(found.table(), "Every weight, its standard error and interval"), *map(paragraph, found.notes())]
+    yield section("Coefficients", *shown)
+    if found.calibration:
+        words = "How often labels were chosen, against how often the fitted policy expects them"
+        yield section("Calibration", figure_html(draw_calibration(found), "calibration", words))
 
 
 def _capital(words: str) -> str:
@@ -287,43 +310,22 @@ def _guarantee(answer: Identification) -> Iterator[str]:
 
 
 def _picture_in_words(answer: Identification) -> str:
-    """What the bars show, for those who do not see them."""
-    shown = [f"{t.group}: {t.verdict}, p = {t.adjusted_p_value:.2g}" for t in answer.groups[:30]]
+    """What the picture shows, for those who do not see it."""
+    shown = [
+        f"{one.group}: {one.verdict}, {answer.effect_in_words(one)} ({answer.interval_in_words(one)})"
+        for one in answer.by_effect[:30]
+    ]
     more = f"; and {len(answer.groups) - 30} more groups" if len(answer.groups) > 30 else ""
-    return f"Bars of evidence, adjusted p-values. {'; '.join(shown)}{more}."
+    return f"Effects with 95 % intervals. {'; '.join(shown)}{more}."
 
 
 def _table(answer: Identification) -> Iterator[str]:
-    tested = answer.table()
+    tested = answer.table_of_groups()
     place = tested.columns.index("verdict")
     marks = {row[place]: badge(*VERDICTS[row[place].rstrip(" ✓✗")], row[place]) for row in tested.rows}
-    yield table(tested, "Every group, its statistic, p-values, verdict and effect", marks)
-    meaning = COLUMNS_IN_WORDS | {"effect on actions": _change_in_words(answer)}
-    known = {name: words for name, words in meaning.items() if name in tested.columns}
+    yield table(tested, "Every group, its verdict, effect and test", marks)
+    known = {name: words for name, words in COLUMNS_IN_WORDS.items() if name in tested.columns}
     yield f"<details><summary>What the columns mean</summary>{settings_list(known)}</details>"
-
-
-def _change_in_words(answer: Identification) -> str:
-    discrete = answer.data.action_type == "discrete"
-    unit = "the share of decisions that change" if discrete else "how far the action moves, in standard deviations,"
-    return f"{unit} when what the other features predict replaces the group"
-
-
-def _behaviour(answer: Identification) -> Iterator[str]:
-    """How much the agent's actions depend on each group, largest first."""
-    known = [one for one in answer.groups if one.action_effect == one.action_effect]
-    if not known:
-        return
-    known.sort(key=lambda one: -one.action_effect)
-    most = max(known[0].action_effect, 1e-12)
-    rows = [(one.group, answer.effect_in_words(one, 1), str(i)) for i, one in enumerate(known)]
-    bars = {
-        str(i): f'<span class="bar" style="width: {max(100 * one.action_effect / most, 0.5):.1f}%"></span>'
-        for i, one in enumerate(known)
-    }
-    columns = ("group", "effect on actions", "beside the largest")
-    content = table(TextTable(columns, rows), "Effect of every group on the actions", bars)
-    yield section("Effect on actions", paragraph(f"{_capital(_change_in_words(answer))}."), content)
 
 
 def _assumptions(answer: Identification) -> Iterator[str]:
@@ -384,11 +386,11 @@ def _value(value: object) -> str:
 def plan_page(plan: SampleSizePlan) -> Iterator[str]:
     """The parts of the page."""
     episodes = "" if plan.num_episodes is None else f" in {plan.num_episodes:,} episodes"
-    lead = f"Planned from a pilot of {plan.num_rows:,} pairs of state and action{episodes}, for power {plan.power:g}."
+    lead = f"Planned from a pilot of {plan.num_rows:,} rows{episodes}, for power {plan.power:g}."
     yield header(plan.sentence, escaped(lead), "plan")
     yield from banner(escaped(f"Warning: {warning}") for warning in plan.warnings)
     notes = [paragraph(note) for note in plan.notes() if not note.startswith("Warning:")]
-    words = "Power against the number of pairs, one curve a group; the table has the numbers."
+    words = "Power against the number of rows, one curve a group; the table has the numbers."
     yield section("Power", figure_html(draw_power_for_page(plan), "power", words))
     yield section("What is needed", table(plan.table(), "Every group, its power now, and what it needs"), *notes)
     named = {"test": plan.test, "power": f"{plan.power:g}", "significance": f"{plan.significance:g}"}

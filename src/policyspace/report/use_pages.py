@@ -1,4 +1,4 @@
-"""Pictures and pages of what an identified space is used for: clones and rewards."""
+"""Figures and pages of clones and rewards."""
 
 import textwrap
 from collections.abc import Iterator
@@ -142,7 +142,9 @@ def _fill_weights(axes: "Axes", found: RecoveredReward) -> None:
     axes.set_xlim(-1.03 if found.signed else -0.03, 1.03)
     axes.set_yticks(range(len(features)), [shortened(one.name, 36) for one in features], fontsize=9.5, color=INK)
     axes.set_ylim(-0.6, len(features) - 0.4)
-    axes.set_xlabel("weight in the reward (lines: 95 % intervals; grey: not told by this log)", fontsize=9, color=INK)
+    axes.set_xlabel(
+        "weight in the reward (lines: 95 % intervals; grey: not determined by this log)", fontsize=9, color=INK
+    )
     bare(axes, grid="x")
 
 

@@ -1,4 +1,4 @@
-"""Public names: Study, configure and the designs, loaded when used."""
+"""Studies in configurable worlds: `Study`, `configure` and the designs, loaded when used."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Reported data to arrays; column aliases."""
+"""Reported data as arrays of one round; synonyms of columns."""
 
 import math
 import re

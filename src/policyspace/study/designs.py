@@ -1,4 +1,4 @@
-"""Designs of the next configuration and their objectives."""
+"""Experimental designs: which configuration to observe next, and the objectives behind it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -529,7 +529,7 @@ class Simulated:
             told = self._simulated(question, points, stage, failed)
             told[0] = (evaluations * known + told[0]) / (evaluations + 1)
         omega = {name: np.asarray(entry) for name, entry in question.box.configuration(path[-1]).items()}
-        left_out = f"{len(failed)} of the simulated configurations could not be played and were left out; in one, "
+        left_out = f"{len(failed)} of the simulated configurations could not be played and were excluded; in one, "
         return Proposal(
             omega, self.name, question.names, value, value, 0.0, float(self.num_simulated), 1.0, np.array(path),
             np.array(values), [f"{left_out}{failed[0]}"] if failed else [],

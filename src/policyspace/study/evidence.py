@@ -1,4 +1,4 @@
-"""Tests per batch and over rounds."""
+"""Tests of one round, and evidence combined over rounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

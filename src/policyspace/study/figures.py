@@ -318,7 +318,7 @@ def draw_omega(
         _bars(above, entries, rounds)
     _lanes(below, lanes, rounds, truth)
     if len(lanes) < len(units):
-        which = f"{len(lanes)} of {len(units)} units, those shown to be controlled before others"
+        which = f"{len(lanes)} of {len(units)} groups, those shown to be controlled before others"
         below.set_title(which, loc="left", fontsize=9, color=INK)
     return figure
 

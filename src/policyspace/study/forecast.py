@@ -1,4 +1,4 @@
-"""Power of the next round; rounds that a budget pays for."""
+"""Power of the next round, and how many rounds a budget allows."""
 
 import math
 from collections.abc import Mapping, Sequence

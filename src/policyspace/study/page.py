@@ -1,4 +1,4 @@
-"""Page and film of a study."""
+"""The page and the animation of a study."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -183,7 +183,7 @@ def rounds_page(study: Rounds) -> Iterator[str]:
         told_where = [page.paragraph(f"Round {r.number + 1}, {r.where}: {words}.") for r, words in where]
         yield page.section("Where the agent was observed", *told_where)
         yield from _last_tests(status.rounds[-1])
-    yield page.section("What is promised, and what comes next", *map(page.paragraph, study.notes()))
+    yield page.section("What is guaranteed, and what comes next", *map(page.paragraph, study.notes()))
     named = {name: getattr(status.schedule, name) for name in SETTINGS}
     named |= {name: status.settings[name] for name in ("world", "design", "seed") if name in status.settings}
     settings = {name.replace("_", " "): _cell(value) for name, value in named.items() if value is not None}

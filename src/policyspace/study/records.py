@@ -1,4 +1,4 @@
-"""RoundPlan, Round, Status and the rounds as a Result; schedule and error budget; no JAX."""
+"""`RoundPlan`, `Round`, `Status`, and the schedule that shares the error level over rounds."""
 
 import math
 from abc import abstractmethod
@@ -111,7 +111,7 @@ class RoundPlan:
     @property
     def why(self) -> str:
         """Why this configuration, in one sentence."""
-        units = f"{self.asked_for[0]}" if len(self.asked_for) == 1 else f"the {len(self.asked_for)} undecided units"
+        units = f"{self.asked_for[0]}" if len(self.asked_for) == 1 else f"the {len(self.asked_for)} undecided groups"
         before, after = self.reasons.get("objective_before"), self.reasons.get("objective")
         if self.design is None:
             return "The agent has not been seen yet: it is first observed where it is."
@@ -121,7 +121,7 @@ class RoundPlan:
             return "It lies where no configuration has been near yet: the box of configurations is filled evenly."
         if self.design == "simulated":
             return (
-                f"Episodes of the estimated policy, simulated in many configurations, told most about {units} here: the log "
+                f"Episodes of the estimated policy, simulated in many configurations, say most about {units} here: the log "
                 f"det of the expected information of {self.num_episodes} episodes is {_figure(after)}, {_figure(before)} "
                 "where the last episodes are from."
             )
@@ -299,7 +299,7 @@ class Schedule:
     """The rounds of a study: the first at ω₀, then `max_rounds` for all units together or, unless `joint`, for each."""
 
     units: Names  # what is tested, by name
-    joint: bool  # whether one configuration serves all undecided units
+    joint: bool  # whether one configuration serves all undecided groups
     significance: Share = 0.05  # δ of all rounds together
     rule: str = "simplified"
     max_rounds: Count = 3
@@ -316,7 +316,7 @@ class Schedule:
         check_count("episodes a round", self.num_episodes, 1)
         check_count("episodes in the budget", 1 if self.budget is None else self.budget, 1)
         if not self.units:
-            raise InputError("a study needs at least one unit to test, found none: declare fewer of them known.")
+            raise InputError("a study needs at least one group to test, found none: assume fewer of them.")
         if self.joint and self.budget is not None and self.budget < self.num_rounds:
             raise InputError(
                 f"a budget of {self.budget} episodes is too small for {self.num_rounds} rounds: allow at least one each."
@@ -379,7 +379,7 @@ class Schedule:
         """δ of one round, counted from 0."""
         return self.significance * self.shares[min(number, self.num_rounds - 1)]
 
-    def promise(self, design: str) -> str:
+    def guarantee(self, design: str) -> str:
         """What holds for all rounds together, in words."""
         head = f"{self.rule} rule, {design} design; "
         rounds, whole = f"at most {number_of(self.num_rounds, 'round')}", f"{self.significance:g}"
@@ -389,7 +389,9 @@ class Schedule:
                 f"'controlled' ever ≤ {whole}."
             )
         if self.paper_rule:
-            return f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no promise for all of them together."
+            return (
+                f"{head}{rounds}, each tested at δ = {whole}, as in the paper: no guarantee for all of them together."
+            )
         adds = "evidence adds up over" if self.combined else "δ is shared out over"
         return f"{head}{adds} {rounds}: chance of any false 'controlled' in all of them ≤ {whole}."
 
@@ -427,7 +429,7 @@ def _fitting_test(test: str, space: "PolicySpace", rule: str, paper_rule: bool) 
     if test != "batches" and not simple:
         what = "the paper's rule" if paper_rule else f"the rule '{rule}'"
         name = "the e-process" if test == "eprocess" else "combined evidence"
-        raise InputError(f"{name} follows one unit at a time, found {what}: leave one of them out.")
+        raise InputError(f"{name} follows one group at a time, found {what}: leave one of them out.")
     return test
 
 
@@ -436,7 +438,7 @@ def check_needs_no_model(test: str, space: "PolicySpace", paper_rule: bool) -> N
     asked = {
         "the e-process": test == "eprocess",
         "the paper's rule": paper_rule,
-        "single weights as units": space.group_columns() is None,
+        "single weights as groups": space.group_columns() is None,
     }
     for what, is_asked in asked.items():
         if is_asked:
@@ -467,7 +469,7 @@ def check_history(rounds: Sequence[Round], request: RoundPlan | None, schedule: 
         rows = {row["group"]: row for row in found.tests}
         followed = FOLLOWED if schedule.sequential else COMBINED if schedule.combined else set()
         if followed and not (units <= rows.keys() and all(set(followed) <= rows[unit].keys() for unit in units)):
-            raise InputError(f"round {number} must have evidence for every unit, found less: the file is damaged.")
+            raise InputError(f"round {number} must have evidence for every group, found less: the file is damaged.")
     if request is not None:
         _check_units(set(request.asked_for), units)
         if request.number != len(rounds):
@@ -476,7 +478,7 @@ def check_history(rounds: Sequence[Round], request: RoundPlan | None, schedule: 
 
 def _check_units(found: set[str], units: set[str]) -> None:
     if not found <= units:
-        raise InputError(f"there is no unit '{min(found - units):.60}' in the settings: the file is damaged.")
+        raise InputError(f"there is no group '{min(found - units):.60}' in the settings: the file is damaged.")
 
 
 @final
@@ -536,7 +538,7 @@ class Status:
     def next_units(self) -> tuple[tuple[str, ...], int]:
         """For which units to configure next, and from the data of which round (Algorithm 4).
 
-        A joint design serves all undecided units from the last round; the paper's takes one after the other, each at
+        A joint design serves all undecided groups from the last round; the paper's takes one after the other, each at
         most `max_rounds` times, from the data of its last round or of the first one.
         """
         if self.schedule.joint:
@@ -552,7 +554,7 @@ class Status:
         """Why nothing is left to ask, or None."""
         schedule = self.schedule
         if not self.undecided:
-            return "every unit is shown to be controlled"
+            return "every group is shown to be controlled"
         if len(self.rounds) >= schedule.num_rounds:
             only = schedule.num_rounds == 1
             return (
@@ -561,7 +563,7 @@ class Status:
         if schedule.budget is not None and self.total_episodes >= schedule.budget:
             return f"the budget of {schedule.budget} episodes is spent"
         if self.rounds and not self.next_units[0]:
-            return f"every undecided unit has been asked for {schedule.max_rounds} times"
+            return f"every undecided group has been asked for {schedule.max_rounds} times"
         return None
 
     @property
@@ -633,9 +635,9 @@ class Rounds(Shown):
         return TextTable(COLUMNS, rows)
 
     def notes(self) -> list[str]:
-        """What is promised for all rounds together, the warnings, and what comes next."""
+        """What is guaranteed for all rounds together, the warnings, and what comes next."""
         status = self.status()
-        notes = [status.schedule.promise(str(status.settings.get("design", "given")))]
+        notes = [status.schedule.guarantee(str(status.settings.get("design", "given")))]
         drawn = [str(r.number + 1) for r in status.rounds if r.exact]
         if drawn:
             those = f"round {drawn[0]}" if len(drawn) == 1 else f"rounds {listed_names(drawn)}"

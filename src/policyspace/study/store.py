@@ -1,4 +1,4 @@
-"""The SQLite file of a study; what a file says, checked before it is believed; episodes that were reported before."""
+"""The SQLite file of a study, its validation, and the detection of data that were reported before."""
 
 import hashlib
 import io

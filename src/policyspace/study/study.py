@@ -1,4 +1,4 @@
-"""Study: ask, tell, status."""
+"""`Study`: ask, tell, status."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from policyspace.data.files import located
 from policyspace.data.sample import Sample
 from policyspace.data.validation import translate_keywords
 from policyspace.errors import InputError, nearest, reason_of
-from policyspace.runtime import check_seed
+from policyspace.runtime import check_seed, known_world
 from policyspace.safe_io import JSON
 from policyspace.study.records import (
     Options,
@@ -47,11 +47,10 @@ PENALTIES = {"continuous-gridworld": 1e-6, "minigolf": 0.25}
 
 def load_world(spec: str) -> "ConfMDP":
     """One of our worlds by name, or `module:Class` (or a ready-made `module:world`), found from the working folder too."""
-    from policyspace.worlds import WORLDS, make_world
+    from policyspace.worlds import make_world
 
+    known_world(spec, or_class=True)
     if ":" not in spec:
-        if spec not in WORLDS:
-            raise InputError(f"there is no world '{spec}', and it is no module:Class: {nearest(spec, WORLDS)}")
         return make_world(spec)
     from policyspace.environments.checks import imported
     from policyspace.worlds.confmdp import ConfMDP
@@ -157,7 +156,7 @@ def space_for(world: "Configurable", groups: Any, assume: Iterable[str]) -> "Pol
     known = [group.name for group in space.groups]
     for name in assume:
         if name not in known:
-            raise InputError(f"there is no unit '{name}' to declare known: {nearest(name, known)}")
+            raise InputError(f"there is no group '{name}' to assume: {nearest(name, known)}")
     return space.with_assumed(assume)
 
 
@@ -367,7 +366,7 @@ class Study(Rounds):
         name = str(self.settings["design"]) if design is None else design
         chosen = design_for(name, self.world, learn, tolerance) if design is not None or learn or tolerance else None
         if chosen is not None and not (chosen.joint and status.schedule.joint):
-            raise InputError("a design of one round is for all undecided units at once, found one for single units.")
+            raise InputError("a design of one round is for all undecided groups at once, found one for single groups.")
         if status.finished is not None:
             return None
         if status.request is not None:

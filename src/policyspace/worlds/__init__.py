@@ -1,10 +1,10 @@
-"""Registry of worlds, Gymnasium ids."""
+"""The registry of worlds, and their Gymnasium ids."""
 
 from typing import TYPE_CHECKING, Any
 
 from policyspace.data.validation import explain_arguments
 from policyspace.errors import InputError, nearest
-from policyspace.runtime import lazy_names, object_at, require_configure
+from policyspace.runtime import known_world, lazy_names, object_at, require_configure
 
 if TYPE_CHECKING:
     from policyspace.worlds.confmdp import ConfMDP
@@ -31,6 +31,7 @@ def register_worlds() -> None:
 
 # -- The worlds by the names that the command line knows; a world's module, and JAX, are imported when it is made.
 
+
 WORLDS: dict[str, str] = {
     "gridworld": "policyspace.worlds.gridworld:Gridworld",
     "continuous-gridworld": "policyspace.worlds.continuous_gridworld:ContinuousGridworld",
@@ -43,8 +44,7 @@ WORLDS: dict[str, str] = {
 
 def world_class(name: str) -> "type[ConfMDP]":
     """The class of a world by its name."""
-    if name not in WORLDS:
-        raise InputError(f"there is no world '{name}': {nearest(name, WORLDS)}")
+    known_world(name)
     found: type[ConfMDP] = object_at(WORLDS[name])
     return found
 

@@ -1,4 +1,4 @@
-"""Agents that learn by G(PO)MDP, their files."""
+"""Agents that learn by policy gradient (G(PO)MDP), and their files."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a loop needs of any world: parameters, trajectories; no JAX."""
+"""The interface of configurable worlds: parameters, configurations, trajectories."""
 
 import re
 from abc import ABC, abstractmethod
@@ -78,7 +78,7 @@ class Trajectories:
     def of_pairs(cls, pairs: "Sample", configuration: dict[str, StepArray]) -> "Trajectories":
         """Pairs with their episodes side by side, as far as pairs know them: no states, and rewards of zero."""
         if pairs.episodes is None:
-            raise InputError("trajectories are made of episodes, found pairs without them: name the episode column.")
+            raise InputError("trajectories are made of episodes, found rows without them: name the episode column.")
         _, episode, lengths = np.unique(pairs.episodes, return_inverse=True, return_counts=True)
         mask = np.arange(lengths.max())[None, :] < lengths[:, None]
         order = np.argsort(episode, kind="stable")

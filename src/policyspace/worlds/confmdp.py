@@ -1,4 +1,4 @@
-"""Configurable MDP with densities (JAX): rollouts, importance weights."""
+"""Configurable MDPs with densities in JAX: rollouts and importance weights."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping

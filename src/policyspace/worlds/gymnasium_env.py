@@ -1,4 +1,4 @@
-"""Worlds as Gymnasium environments, rendered."""
+"""The worlds of policyspace as Gymnasium environments, rendered."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -320,8 +320,8 @@ def test_coefficients_and_plans(tmp_path, monkeypatch):
         assert f"of {NUM} of {NUM} rows" in str(here)
         assert planned.num_rows == plan_expected.num_rows == NUM
         for one, other in zip(planned.groups, plan_expected.groups, strict=True):
-            np.testing.assert_allclose(one.pairs.value, other.pairs.value, rtol=1e-5)
-            np.testing.assert_allclose(one.detectable_effect, other.detectable_effect, rtol=1e-5)
+            np.testing.assert_allclose(one.rows.value, other.rows.value, rtol=1e-5)
+            np.testing.assert_allclose(one.minimum_detectable_effect, other.minimum_detectable_effect, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

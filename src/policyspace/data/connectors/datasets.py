@@ -107,7 +107,7 @@ def load_lerobot_folder(source: Any) -> StoredTable:
         )
     frame = _frame(Path(source), [*numbers, "action", "episode_index", "frame_index"])
     caution = (
-        f"images were left out ({', '.join(cameras)}): if the agent sees what the other observations do not tell, "
+        f"images were excluded ({', '.join(cameras)}): if the agent sees what the other observations do not tell, "
         "an observation that goes with it may look used."
     )
     return Recording(
@@ -173,7 +173,7 @@ def load_minari_dataset(source: Any) -> StoredTable:
     first = options[0] if options else {}
     constant = bool(first) and all(one == first for one in options)
     lost = sorted({name for one in given for name, value in one.items() if value.dtype.kind not in "biuf"})
-    caution = f"The reset options {', '.join(lost)} are no numbers, and are left out of the configuration."
+    caution = f"The reset options {', '.join(lost)} are no numbers, and are not part of the configuration."
     return as_recording(
         _episodes(dataset, options),
         observation_space=dataset.observation_space,

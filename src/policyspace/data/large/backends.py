@@ -1,4 +1,4 @@
-"""Threads or dask; version check of workers."""
+"""Executors for reading in passes: threads or a dask cluster, whose workers must run the same version."""
 
 import ast
 import logging

@@ -1,4 +1,4 @@
-"""Rows of a part as arrays; samples taken in a pass."""
+"""Rows of one part of a large log as arrays; random samples of rows taken during a pass."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

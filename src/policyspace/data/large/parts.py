@@ -1,4 +1,4 @@
-"""Files of a data set and their row groups."""
+"""The files of a data set and their row groups."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set

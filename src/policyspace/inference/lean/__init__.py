@@ -1,4 +1,4 @@
-"""The lean test: the action and an input are regressed on the other inputs, and what is left of both is compared."""
+"""The assumption-lean test: residuals of the action and of an input, given the other inputs, are compared."""
 
 from policyspace.runtime import lazy_names
 

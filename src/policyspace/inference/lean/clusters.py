@@ -1,4 +1,4 @@
-"""Clusters: rows, blocks, episodes, subjects; rows in memory or in passes."""
+"""Clusters of rows: single rows, blocks, episodes, subjects; autocorrelation of scores."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -126,7 +126,7 @@ class Clustering:
 
 @dataclass(frozen=True)
 class UnitChoice:
-    """The unit for one group of inputs and why; None where no unit carries a promise."""
+    """The unit for one group of inputs and why; None where there are too few for a guarantee."""
 
     unit: Clustering | None
     reason: str
@@ -194,6 +194,12 @@ def autocorrelations(
     return np.array(found).reshape(-1, series.shape[1]), np.array(pairs, dtype=float)
 
 
+TOO_SHORT = (
+    "neighbouring rows look dependent over about {reach:.0f} rows, and the log is too short to split into enough "
+    "independent blocks of that length: collect more episodes, or name them (--episodes, episodes=)"
+)
+
+
 def choose_clustering(
     units: list[Clustering], tested: np.ndarray, residuals: np.ndarray, rows: LeanRows, used: np.ndarray
 ) -> UnitChoice:
@@ -207,7 +213,7 @@ def choose_clustering(
     lengths = np.bincount(rows.episode)
     most_lag = int(min(MOST_LAG, lengths.max() - 1, len(used) // 4))
     if not units:
-        return UnitChoice(None, "there are too few clusters of rows for any promise")
+        return UnitChoice(None, "there are too few independent clusters of rows: collect more episodes")
     if most_lag < 1:
         return UnitChoice(units[0], "every episode is one row")
     seen = Autocorrelation.of(tested, residuals, episode, most_lag)
@@ -226,7 +232,7 @@ def choose_clustering(
             inside = whole + seen.error if unit.name == "episodes" else seen.inflation(unit.length)
             reason = f"{numbers}; neighbouring clusters' scores agree with z = {z:.1f}"
             return UnitChoice(unit, reason, whole, (whole + seen.error) / inside)
-    return UnitChoice(None, f"{numbers}; clusters long enough for that are too few for any promise", whole)
+    return UnitChoice(None, TOO_SHORT.format(reach=reach), whole)
 
 
 @dataclass(frozen=True)

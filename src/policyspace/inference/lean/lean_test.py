@@ -1,4 +1,4 @@
-"""Assumption-lean score test: entry, e-value, sign flips, leverage."""
+"""The assumption-lean score test: sign flips, e-values, and closed testing over groups."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from policyspace.display import listed_names
 from policyspace.errors import InputError
 from policyspace.families.base import PolicySpace, Support
 from policyspace.inference.base import ClusterKind, SupportTest, TestResult, e_value
+from policyspace.inference.effects import NOISE_ROWS, SAMPLE, Behaviour, GroupEffect, effect_of_change, evenly
 from policyspace.inference.lean.clusters import (
     Clustering,
     Clusters,
@@ -32,31 +33,57 @@ from policyspace.runtime import counted
 
 # -- How much the agent's behaviour hangs on an input: what changes when the other inputs' guess of it takes its place.
 
-SAMPLE = 4000
-"""Rows on which the change is averaged."""
 
-
-def effect_of(scorer: Scorer, kept: list[int], tested: list[int]) -> float:
+def effect_of(scorer: Scorer, kept: list[int], tested: list[int], dependence: float) -> GroupEffect:
     """The mean absolute change of the fitted action: of probabilities for labels, in standard deviations otherwise.
 
     For labels it is half the summed change of all probabilities (the share of decisions that changes). Random waves are
-    left out of the fit: a guess lies between values that were seen, where waves may be anything.
+    left out of the fit: a guess lies between values that were seen, where waves may be anything. `dependence` is how many
+    times its variance the noise has because rows depend on each other.
     """
     rows, basis = scorer.rows, scorer.basis
-    smooth = np.concatenate([np.full(block.width, not isinstance(block, Waves)) for block in basis.blocks])
-    used = np.unique(np.linspace(0, rows.num - 1, min(rows.num, SAMPLE)).astype(np.intp))
-    everything = Projector(scorer.gram, smooth).coefficients(scorer.cross)
+    used, smooth = evenly(rows.num, SAMPLE), _without_waves(scorer)
+    # A guess may lie where no state ever was: no action beyond those that were seen is expected there.
+    everything, slopes, (least, most) = smooth_fit(scorer)
     guess = Projector(scorer.gram, basis.within(kept) & smooth).coefficients(scorer.gram[:, 1 + np.array(tested)])
     table = basis.columns(rows.inputs[used])
     replaced = rows.inputs[used].copy()
     replaced[:, tested] = table @ guess
-    # A guess may lie where no state ever was: no action beyond those that were seen is expected there.
-    least, most = rows.actions.min(axis=0), rows.actions.max(axis=0)
-    change = np.clip(table @ everything, least, most) - np.clip(basis.columns(replaced) @ everything, least, most)
+    other = basis.columns(replaced)
+    expected = table @ slopes
+    change = np.clip(expected, least, most) - np.clip(other @ slopes, least, most)
+    some = evenly(len(used), NOISE_ROWS)
+    whole = scorer.source.num_rows
+    spread = np.sqrt(dependence * ((rows.actions[used] - expected) ** 2).mean(axis=0))
+    spread *= np.sqrt(whole / max(whole - smooth.sum(), 1.0))
+    factors, raw = everything.whitened(table[some] - other[some])[:, None, :], (table[some] - other[some]) @ slopes
     if rows.num_labels is None:
-        return float(np.abs(change).mean())
+        return effect_of_change(raw, float(np.abs(change).mean()), factors, spread)
     change = change * rows.label_spread
-    return float((np.abs(change).sum(axis=1) + np.abs(change.sum(axis=1))).mean() / 2)
+    share = float((np.abs(change).sum(axis=1) + np.abs(change.sum(axis=1))).mean() / 2)
+    return effect_of_change(raw, share, factors, spread, 1.0)
+
+
+def _without_waves(scorer: Scorer) -> np.ndarray:
+    return np.concatenate([np.full(block.width, not isinstance(block, Waves)) for block in scorer.basis.blocks])
+
+
+def smooth_fit(scorer: Scorer) -> tuple[Projector, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """The regression of the actions on all columns but waves: its moments, its slopes, and the range of the actions."""
+    everything, actions = Projector(scorer.gram, _without_waves(scorer)), scorer.rows.actions
+    return everything, everything.coefficients(scorer.cross), (actions.min(axis=0), actions.max(axis=0))
+
+
+def dependence_of(scorer: Scorer, plan: ScoreSpec, unit: Clustering) -> float:
+    """How many times the variance of independent rows the scores of linear use have, summed over clusters."""
+    codes, look = unit.codes, plan.look
+    part = slice(0, int(np.searchsorted(codes, codes[min(scorer.rows.num - 1, SAMPLE)])) or scorer.rows.num)
+    rows = RowBlock(scorer.rows.inputs[part], scorer.rows.actions[part])
+    left = look.left(rows, scorer.basis.columns(rows.features) @ look.slopes)
+    scores = (left[:, : look.num_actions, None] * left[:, None, look.num_actions :]).reshape(len(left), -1)
+    starts = np.flatnonzero(np.diff(codes[part], prepend=-1))
+    by_cluster = np.add.reduceat(scores, starts, axis=0)
+    return max(1.0, float((by_cluster**2).sum() / max((scores**2).sum(), 1e-300)))
 
 
 ECHO, CURVED = 0.7, 0.05
@@ -293,6 +320,11 @@ class ScoreTest:
     units: dict[int, UnitChoice]
     diagnosis: ResidualDiagnosis
 
+    @property
+    def scorer(self) -> Scorer:
+        """What scores supports."""
+        return self._scorer
+
     def _prepare(self, clusters: ClusterKind, significance: float) -> None:
         """The regressions that the rows can feed, and the unit of every tested group."""
         whole = self._whole
@@ -347,10 +379,18 @@ class ScoreTest:
         found = self.test_many(supports)
         return [self._local(result, single) for result in found]
 
-    def effect(self, group: int) -> float:
-        """How much the fitted action changes when the others' guess replaces the group (see `effects`)."""
-        kept = self._columns(self._all_but(group))
-        return effect_of(self._scorer, kept, list(self.groups[group]))
+    def effect(self, group: int) -> GroupEffect:
+        """How much the fitted action changes when the guess of the other inputs replaces the group (see `effect_of`)."""
+        inputs = frozenset(range(len(self.groups) - len(self.further)))
+        kept = self._columns(inputs - {group})
+        return effect_of(self._scorer, kept, list(self.groups[group]), self.dependence(group))
+
+    def dependence(self, group: int) -> float:
+        """How many times the noise of a group's effect has the variance that independent rows would give it."""
+        unit, plan = self.units[group].unit, self._plan(self._all_but(group))
+        if unit is None or unit.length == 1 or not len(plan.look.tested):
+            return 1.0
+        return dependence_of(self._scorer, plan, unit)
 
     def echo(self, group: int) -> float:
         """How much a group follows what the other inputs say of the actions (see `echo_of`)."""
@@ -508,9 +548,36 @@ class LeanTest(SupportTest):
         local = self.core.local_p_values(inner)
         return [_as_test(s, result, p) for s, result, p in zip(supports, results, local, strict=True)]
 
-    def action_effect(self, group: int) -> float:
+    def action_effect(self, group: int) -> GroupEffect:
         """How far the action moves when what the others predict of a group takes its place."""
         return self.core.effect(self._index[group])
+
+    def behaviour(self) -> Behaviour:
+        """The curves and products that were fitted to the actions; further inputs are at their means."""
+        core, data, kind = self.core, self._data, self._data.action_type
+        standard = core.rows.standard
+        smooth, slopes, (least, most) = smooth_fit(core.scorer)
+        width = core.rows.inputs.shape[1] - data.features.shape[1]
+
+        def table(features: np.ndarray) -> np.ndarray:
+            inputs = standard.inputs(np.array(features, dtype=np.float64))
+            return core.scorer.basis.columns(np.hstack([inputs, np.zeros((len(inputs), width))]))
+
+        def mean(features: np.ndarray) -> np.ndarray:
+            return np.clip(table(features) @ slopes, least, most) * standard.action_scale + standard.action_shift
+
+        def factor(features: np.ndarray) -> np.ndarray:
+            return smooth.whitened(table(features))[:, None, :]
+
+        used = core.rows.inputs[evenly(core.rows.num, SAMPLE)]
+        left = core.rows.actions[evenly(core.rows.num, SAMPLE)] - core.scorer.basis.columns(used) @ slopes
+        left = left * standard.action_scale * np.sqrt(max(map(core.dependence, core.tested), default=1.0))
+        spread, rest = np.sqrt((left**2).mean(axis=0)), float(np.sqrt((left.sum(axis=1) ** 2).mean()))
+        names = tuple(data.action_names[i] for i in standard.kept)
+        others = [name for name in data.action_names if name not in names]
+        discrete = kind.kind == "discrete"
+        last = (others[0] if len(others) == 1 else "other") if discrete else None
+        return Behaviour(mean, factor, spread, names, last, rest)
 
     @cached_property
     def _one_out(self) -> dict[int, LeanResult]:
@@ -550,11 +617,11 @@ class LeanTest(SupportTest):
         flexible = AssumptionCheck.of("flexible regressions", family.too_simple is None, words)
         used = {n: self.core.echo(self._index[n]) for n, one in results.items() if one.p_value <= self._level}
         echoes = [f"{self.space.groups[n].name} ({size:.2f})" for n, size in used.items() if size >= ECHO]
-        words = "no input that looks used follows what the others say of the actions"
+        words = "no input that seems used is a function of what the others say of the actions"
         if echoes:
             words = (
                 f"{listed_names(echoes)}: in curves, what the other inputs say of it is what they say of the actions "
-                "(correlation); what regressions miss of both looks like use"
+                "(correlation); what regressions miss of both appears as use"
             )
         return [enough, chance, flexible, AssumptionCheck.of("no echo", not echoes, words)]
 

@@ -1,4 +1,4 @@
-"""Nuisance regressions; serial dependence of their residuals."""
+"""Nuisance regressions of the lean test, and the serial dependence of their residuals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ FEWEST_KNOTS = 5
 
 @dataclass(frozen=True)
 class RegressionBasis:
-    """The family that is used, and why nothing can be promised by it, if so."""
+    """The family that is used, and why it carries no guarantee, if so."""
 
     name: str
     basis: Basis
@@ -84,7 +84,7 @@ def largest_basis(rows: LeanRows, seed: int) -> RegressionBasis:
 
 
 def min_rows(sizes: Sequence[int], num_curved: int = 0, num_units: int = 0) -> int:
-    """Rows below which nothing is promised: those that products of all inputs take.
+    """Rows below which nothing is guaranteed: those that products of all inputs take.
 
     An input has one column, a category one for each of its levels but one, which have no squares and no products. Some
     inputs stay the same within each of so many episodes, and have their curves in any case.
@@ -96,7 +96,7 @@ def min_rows(sizes: Sequence[int], num_curved: int = 0, num_units: int = 0) -> i
 
 
 def units_needed(num_curved: int, num_still: int, num_units: int) -> int:
-    """Of so many episodes (or subjects), those below which nothing is promised: for inputs that stay the same in one.
+    """Of so many episodes (or subjects), those below which nothing is guaranteed: for inputs that stay the same in one.
 
     Some of these inputs are curved, the others have two values; one of two values has neither curves nor products.
     """
@@ -207,7 +207,7 @@ class ResidualDiagnosis:
     greedy: bool
     """Labels follow nearly without chance from the inputs: scores are then made of misfit, and nothing is tested."""
     doubtful: bool = False
-    """Labels may follow without chance: tests are made, but nothing is promised of them."""
+    """Labels may follow without chance: tests are made, but without a guarantee."""
 
     def sentence(self) -> str:
         """The numbers in words."""
@@ -216,13 +216,13 @@ class ResidualDiagnosis:
         )
         if self.greedy:
             said += (
-                f"; the surest half of the labels is predicted {self.sure_accuracy:.0%} right: an agent that takes its best "
-                "action without chance, for which this test makes no promise"
+                f"; the surest half of the discrete actions is predicted {self.sure_accuracy:.0%} right: an agent that "
+                "takes its best action without chance, for which this test has no guarantee"
             )
         elif self.doubtful:
             said += (
-                f"; the surest half of the labels is predicted {self.sure_accuracy:.1%} right: the agent may take its best "
-                "action without chance, for which this test makes no promise"
+                f"; the surest half of the discrete actions is predicted {self.sure_accuracy:.1%} right: the agent may "
+                "take its best action without chance, for which this test has no guarantee"
             )
         elif self.explained > NEARLY_ALL and self.lag_one > 0.5:
             said += "; hardly any chance in the actions: what is left is mostly the misfit of the regressions"
@@ -273,7 +273,7 @@ def _forced(scorer: Scorer, clusters: ClusterKind, fewest: int) -> UnitChoice:
 
 
 def _too_few(name: str, fewest: int) -> UnitChoice:
-    return UnitChoice(None, f"there are fewer than {fewest} {name}, too few for any promise")
+    return UnitChoice(None, f"there are fewer than {fewest} {name}, too few for a guarantee")
 
 
 def _left(scorer: Scorer, plans: dict[int, ScoreSpec], used: np.ndarray) -> tuple[dict[int, np.ndarray], np.ndarray]:

@@ -1,4 +1,4 @@
-"""Standardised rows and basis functions."""
+"""Standardised rows and the basis functions of the nuisance regressions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -136,6 +136,8 @@ class LeanRows:
     has_episodes: bool
     label_spread: np.ndarray
     """What one unit of each column of `actions` is in the action's own units [k]."""
+    standard: Standard
+    """How they were standardised."""
 
     @property
     def num(self) -> int:
@@ -206,6 +208,7 @@ def checked_rows(
         num_labels=num_labels,
         has_episodes=episodes is not None,
         label_spread=standard.action_scale,
+        standard=standard,
     )
 
 
@@ -257,7 +260,9 @@ def _checked_actions(actions: np.ndarray, num: int, num_labels: int | None) -> n
             f"discrete actions must be one whole-number code a row, and are {actions.dtype} of shape {actions.shape}."
         )
     if labels.min() < 0 or labels.max() >= num_labels:
-        raise InputError(f"labels must be 0 to {num_labels - 1}, and range from {labels.min()} to {labels.max()}.")
+        raise InputError(
+            f"action codes must be 0 to {num_labels - 1}, and range from {labels.min()} to {labels.max()}."
+        )
     return labels
 
 

@@ -1,10 +1,10 @@
-"""Cluster sums of residual products."""
+"""Cluster sums of products of residuals."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import fdtrc
 
 from policyspace.data.rows import RowBlock
@@ -243,6 +243,11 @@ class Projector:
         out = np.zeros_like(cross)
         out[self._mask] = cho_solve(self._factor, inner, check_finite=False) / self._scale[:, None]
         return out
+
+    def whitened(self, table: np.ndarray) -> np.ndarray:
+        """Rows [n, P] times R [P, p] with RRᵀ the inverse of the moments: the noise of what coefficients say of them."""
+        inner = table[:, self._mask] / self._scale
+        return np.asarray(solve_triangular(self._factor[0], inner.T, lower=True, check_finite=False).T)
 
 
 def moments(basis: Basis, rows: LeanRows, fold: np.ndarray, num_folds: int) -> np.ndarray:
