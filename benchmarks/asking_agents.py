@@ -1,7 +1,7 @@
 """Trained agents are asked which inputs move them, beside the truth: `python -m benchmarks.asking_agents`.
 
 The truth is what moves their networks on fresh states (`benchmarks.trained_agents`). Agents are trained at the first call
-and kept, and finished runs are not run again. Prints the tables of docs/asking-evidence.md.
+and kept, and finished runs are not run again. Writes the tables of docs/asking-evidence.md.
 """
 
 import argparse
@@ -18,6 +18,16 @@ import policyspace
 from benchmarks.trained_agents import AGENTS, FOLDER, MATERIAL, Actor, Trained, actor, truth
 
 WAYS = ("inside", "paired", "played")
+
+PAGE = Path(__file__).parent.parent / "docs" / "asking-evidence.md"
+END = "<!-- end of the table -->"
+
+
+def write_table(page: Path, name: str, table: str) -> None:
+    """Put a table between the marks with its name."""
+    begin = f"<!-- python -m {name} -->\n"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    page.write_text(f"{before}{begin}\n{table}\n\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -76,9 +86,14 @@ def truth_of(name: str, folder: Path) -> dict[str, float]:
     return json.loads(path.read_text())
 
 
+def path_of(name: str, way: str, seed: int, folder: Path) -> Path:
+    """Where an answer is kept."""
+    return folder / f"{name}.{way}.{seed}.json"
+
+
 def run(name: str, way: str, seed: int, folder: Path) -> Run:
     """One answer; kept beside the agent."""
-    path = folder / f"{name}.{way}.{seed}.json"
+    path = path_of(name, way, seed, folder)
     if not path.exists():
         path.write_text(json.dumps(asdict(ask(actor(name, folder), way, seed))))
     return Run(**json.loads(path.read_text()))
@@ -147,27 +162,35 @@ def row(agent: str, way: str, runs: Sequence[Run], folder: Path) -> str:
     def middle(what: str) -> float:
         return float(np.median([getattr(one, what) for one in runs]))
 
+    measured = (f"{apart:.3f}", inside) if way == "inside" else ("–", "–")  # by bets an effect is at most the truth
     cost = f"{middle('questions'):.0f} | {middle('steps'):.0f} | {middle('agent_seconds'):.2f} | {middle('own_seconds'):.2f}"
-    return f"| {agent} | {way} | {len(runs)} | {material} | {slight} | {false} | {apart:.3f} | {inside} | {cost} |"
+    return f"| {agent} | {way} | {len(runs)} | {material} | {slight} | {false} | {' | '.join(measured)} | {cost} |"
 
 
 def main() -> None:
-    """Ask and print."""
+    """Ask and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where agents and answers are kept")
     parser.add_argument("--agents", nargs="*", default=list(AGENTS), choices=list(AGENTS), help="which")
     parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS, help="which")
     parser.add_argument("--runs", type=int, default=5, help="seeds of each agent and way")
+    parser.add_argument("--kept", action="store_true", help="only the tables of what has been run")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     folder, runs = arguments.folder, []
     for way in arguments.ways:
+        if arguments.kept:
+            every = [(name, way, seed, folder) for name in arguments.agents for seed in range(arguments.runs)]
+            runs += [run(*one) for one in every if path_of(*one).exists()]
+            continue
         for name in arguments.agents:
             if way == "paired" and AGENTS[name].algorithm == "RecurrentPPO":
                 continue  # what only acts and has a memory is asked while it plays
             runs += [run(name, way, seed, folder) for seed in range(arguments.runs)]
             print(f"{name}: {way} done", flush=True)
-    print(agents_table(arguments.agents, folder), ways_table(runs, folder), sep="\n\n")
+    for name, table in (("agents", agents_table(arguments.agents, folder)), ("ways", ways_table(runs, folder))):
+        write_table(PAGE, f"benchmarks.asking_agents: {name}", table)
+    print(f"Saved {PAGE}")
 
 
 if __name__ == "__main__":

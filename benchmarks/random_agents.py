@@ -51,6 +51,18 @@ def row(name: str, test: str, runs: Sequence[Run]) -> str:
     return f"| {name} | {test} | {counts} | {cost:.2f} |"
 
 
+def against_oracle(runs: Sequence[Run], known: dict[str, Kind], test: str) -> str:
+    """The used inputs that a test finds without a false name, against an oracle who takes the best test log by log."""
+    best = dict[tuple[str, int], int]()
+    found = 0
+    for one in runs:
+        if known[one.cell].logged:
+            right = 0 if one.any_false else len(set(one.found) & set(one.used))
+            best[one.cell, one.seed] = max(best.get((one.cell, one.seed), 0), right)
+            found += right * (one.column == test)
+    return share(found, sum(best.values()))
+
+
 HEAD = (
     "| agents | test | logs | false and promised | of promised (95 %) | promised | used inputs found | CPU s |\n"
     "|---|---|---|---|---|---|---|---|"
@@ -77,6 +89,13 @@ def page(runs: Sequence[Run], known: dict[str, Kind], command: str) -> str:
     lines += ["Kinds with an unlogged cause are counted apart: dependence is real there, use is not.", "", HEAD]
     lines += rows("all whose causes are logged", lambda kind: kind.logged)
     lines += rows("with an unlogged cause", lambda kind: not kind.logged)
+    if len(tests) > 1:
+        words = ", ".join(f"`{test}` {against_oracle(runs, known, test)}" for test in tests)
+        lines += [
+            "",
+            "Used inputs found in answers without a false name, as a share of what an oracle finds, who takes for each log "
+            f"whichever of these tests finds most: {words}.",
+        ]
     for column in ("form", "noise", "rows", "memory", "sensors", "actions", "size"):
         words = dict.fromkeys(getattr(kind, column) for kind in known.values() if kind.logged)
         lines += ["", f"## By {column}", "", HEAD]

@@ -444,7 +444,7 @@ def moved(actor: Actor, first: tuple[np.ndarray, ...], second: tuple[np.ndarray,
 
 def truth(actor: Actor, num: int = 3000, redraws: int = 4, seed: int = 12345) -> dict[str, float]:
     """By input, how far the action moves on average when it is redrawn from other states; of the lag that moves most."""
-    played, rng = play(actor, 10 * num, seed), np.random.default_rng(seed)
+    played, rng = play(actor, 2 * num, seed), np.random.default_rng(seed)
     lags = LAGS if actor.recurrent else 0
     last = len(played.observations) - lags
     rows = rng.choice(last, min(num, last), replace=False)

@@ -9,7 +9,7 @@ from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.runs import SIGNIFICANCE, Run
 
 HEAD = (
-    "| agent | test | runs | false in spite of a promise (95 %) | any false | used inputs found | promise stated "
+    "| agent | test | runs | false among guaranteed (95 %) | any false | used inputs found | guaranteed "
     "| no answer | CPU s a run |"
 )
 LISTED = 3  # powers are listed one by one up to so many used inputs
@@ -22,11 +22,11 @@ def page(runs: Sequence[Run], command: str) -> str:
     lines = [
         "# How often each test is wrong, on agents that break its assumptions",
         "",
-        "`false in spite of a promise` is the share of logs in which an input was said to be used that the "
-        f"agent does not use, and the answer came with a bound on that; nominal {SIGNIFICANCE:g}, Holm over "
-        "inputs. Bold: surely more often than that (the exact 95 % interval lies above it). `any false` "
-        "counts answers without a promise too. `promise stated`: the share of logs whose answer came with "
-        "one; statsmodels states its p-values whenever it has any. `no answer` counts as nothing found. "
+        "`false among guaranteed`: of the answers that came with a guarantee, the share in which an input was said to "
+        f"be used that the agent does not use; nominal {SIGNIFICANCE:g}, Holm over inputs. Bold: surely more often than "
+        "that (the exact 95 % interval lies above it). `any false`: of all logs, with a guarantee or without. "
+        "`guaranteed`: the share of logs whose answer came with a guarantee; statsmodels states its p-values "
+        "whenever it has any. `no answer` counts as nothing found. "
         "`statsmodels`: OLS or MNLogit, Wald tests clustered by subject or episode where there are any.",
         "",
         f"Seeds {min(seeds)} to {max(seeds)}. Remade by `{command}`.",
@@ -45,8 +45,11 @@ def page(runs: Sequence[Run], command: str) -> str:
 
 def _row(cell: str, column: str, runs: list[Run]) -> str:
     n = len(runs)
-    rate = Rate(sum(run.any_false and run.promised for run in runs), n, column, SIGNIFICANCE)
-    error = f"**{rate.words}**" if rate.verdict == "too often" else rate.words
+    guaranteed = [run for run in runs if run.promised]
+    error = "–"
+    if guaranteed:
+        rate = Rate(sum(run.any_false for run in guaranteed), len(guaranteed), column, SIGNIFICANCE)
+        error = f"**{rate.words}**" if rate.verdict == "too often" else rate.words
     false, promised, refused = (sum(kind) / n for kind in zip(*map(_counts, runs), strict=True))
     seconds = sum(run.seconds for run in runs) / n
     found = f"{error} | {false:.3f} | {_power(runs)}"

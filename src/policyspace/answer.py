@@ -59,6 +59,7 @@ class Reason(StrEnum):
     # why no guarantee
     ASSUMPTION_VIOLATED = auto()
     NO_CHANCE = auto()
+    OTHER_CAUSES = auto()
     MEMORY = auto()
     RESTARTS_DIFFER = auto()
     OTHER_TESTS = auto()
@@ -112,6 +113,7 @@ MESSAGES: Mapping[Reason, str] = {
     Reason.FEW_ROWS: "{rows:g} rows are few for {parameters} parameters",
     Reason.ASSUMPTION_VIOLATED: "{message}",
     Reason.NO_CHANCE: "{message}; if its policy is linear, say so (policy='boltzmann', --policy boltzmann)",
+    Reason.OTHER_CAUSES: "{message}",
     Reason.MEMORY: "the agent has a memory, so that what looks like use of an input may be use of what it remembers; test "
     "inputs together with their past (lags_of_inputs=4, --lags-of-inputs 4)",
     Reason.RESTARTS_DIFFER: "with other random starts λ moves by up to {noise:.1f}, and its critical value is "
@@ -424,6 +426,10 @@ class AssumptionCheck:
         return cls(name, status, p_value, message)
 
 
+MOST_COUNTED = 200
+"""Subjects beyond which nobody asks how many of them use a feature, which takes a fit a feature."""
+
+
 @final
 @dataclass(frozen=True)
 class SubjectEffects:
@@ -453,9 +459,10 @@ class SubjectEffects:
     --------
     >>> from policyspace import identify
     >>> from policyspace.data import trials
-    >>> found = identify(trials(), "choice", features=["contrast", "tone"], subjects="mouse").subjects
+    >>> words = {"features": ["contrast", "tone"], "subjects": "mouse", "episodes": "session", "lags": 1}
+    >>> found = identify(trials(), "choice", **words).subjects
     >>> found.at_least["contrast"], len(found.names)
-    (9, 12)
+    (10, 12)
     """
 
     names: tuple[str, ...]
@@ -492,6 +499,11 @@ class SubjectEffects:
         if self.at_least:
             chance = f"The chance that any 'at least' is too large is at most {100 * self.significance:.4g} %"
             lines.append(f"{chance}, if rows of a subject are independent decisions too.")
+        elif size <= MOST_COUNTED:
+            lines.append(
+                "By how many subjects a feature is used is not said where their decisions resemble the ones before; past "
+                "actions as features (lags=1, --lags 1) may explain that."
+            )
         return lines
 
     def _in_words(self, i: int, alone: bool) -> str:

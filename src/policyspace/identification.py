@@ -226,12 +226,14 @@ def identify_by_likelihood(
     first = likelihood
 
     @cache
-    def checked() -> ModelCheck:
-        return check_model(first, sample) if check else unchecked("the agent is taken to be one of the policy space")
-
-    @cache
     def lean() -> LeanTest:
         return cast(LeanTest, support_test(first, sample, replace(options, test="lean")))
+
+    @cache
+    def checked(of_form: bool = True) -> ModelCheck:
+        if not check:
+            return unchecked("the agent is taken to be one of the policy space")
+        return check_model(first, sample, of_form)
 
     choice = choose(options, likelihood, sample, lean, checked)
     likelihood = likelihood.with_penalty() if choice.name == "firth" else likelihood
@@ -242,7 +244,7 @@ def identify_by_likelihood(
         else search_supports(decider, options.significance, options.of_paper)
     )
     verdicts = apply_withholding(decider, options.significance, found)
-    answer = conclude(sample, likelihood, decider, verdicts, checked(), options, choice)
+    answer = conclude(sample, likelihood, decider, verdicts, checked("form" in decider.assumes), options, choice)
     if options.test != "auto" or not check or not _order_matters(answer, likelihood.space, sample):
         return answer
     other = identify_in(first.space, without_order(sample), options)

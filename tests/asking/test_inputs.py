@@ -82,7 +82,7 @@ def test_known_environments_have_names_and_angles_are_one_group():
 
 
 def test_every_list_of_names_is_of_different_words():
-    from policyspace.asking.inputs import NAMES
+    from policyspace.asking import KNOWN_NAMES
 
     sizes = {
         "BipedalWalker": 24,
@@ -93,7 +93,7 @@ def test_every_list_of_names_is_of_different_words():
         "Ant": 27,
         "Reacher": 10,
     }
-    for name, words in NAMES.items():
+    for name, words in KNOWN_NAMES.items():
         assert len(set(words.split())) == len(words.split()) == sizes.get(name, len(words.split())), name
 
 

@@ -114,3 +114,21 @@ def test_laws_are_joined_and_taken_apart():
     again = Law.joined([law.take([0]), law.take(slice(1, 3))])
     np.testing.assert_array_equal(again.probabilities[0], law.probabilities[0])
     assert (law.greedy().probabilities[0].argmax(axis=1) == [2, 0, 1]).all()
+
+
+def test_many_rows_are_compared_as_few_are():
+    """More than one block of rows, each as alone."""
+    rng = np.random.default_rng(0)
+    first, second = (
+        Law(
+            "normal",
+            mean=rng.normal(size=(5000, 2)),
+            sd=np.exp(0.3 * rng.normal(size=(5000, 2))),
+            low=-np.ones(2),
+            high=np.ones(2),
+        )
+        for _ in range(2)
+    )
+    whole = first.total_variation(second)
+    rows = slice(4500, 4600)
+    np.testing.assert_allclose(whole[rows], first.take(rows).total_variation(second.take(rows)), atol=1e-12)

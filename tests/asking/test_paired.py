@@ -330,7 +330,7 @@ def test_readings_that_hardly_ever_differ_are_asked_about_as_often():
 def test_what_needs_a_distribution_says_so():
     agent = black_box(draws(chances, 0))
     with pytest.raises(InputError, match="says no probabilities"):
-        policyspace.compare(agent, agent, log=log())
+        policyspace.compare(agent, agent, log=log(), way="inside")
 
 
 def test_an_audit_of_an_agent_asked_by_pairs():

@@ -260,7 +260,7 @@ class Remembers:
         return int(self.rng.random() < 1 / (1 + np.exp(-6 * seen[2] - 4 * turning)))
 
 
-def test_an_agent_that_can_only_act_is_asked_while_it_plays():
+def test_an_agent_that_can_only_act_is_asked_while_it_plays(tmp_path):
     answer = policyspace.ask(Remembers(), "CartPole-v1", budget=500)
     assert answer.way == "played" and answer.selected == ("angle",) and answer.memory == 4
     assert (
@@ -269,6 +269,8 @@ def test_an_agent_that_can_only_act_is_asked_while_it_plays():
     assert answer.guarantee.grade == "exact" and "only the readings that were delivered" in answer.guarantee.text
     assert answer.cost.steps > 500 and json.loads(answer.to_json())["way"] == "played"
     assert policyspace.identify(answer.log).selected == ("angle",)
+    page = answer.report(tmp_path / "answer.html").read_text()
+    assert "the wealth of bets on which reading was delivered" in page and "0 of" not in page
     before = forecast(Remembers(), "CartPole-v1", budget=500)
     assert before.sentence == "Asking about 4 inputs takes at most 500 steps of play."
 

@@ -1,5 +1,7 @@
 """Which columns of a table become features: no bookkeeping, patterns, categories, subjects; and what is told about it."""
 
+import datetime
+
 import numpy as np
 import pandas
 import polars
@@ -279,6 +281,15 @@ def test_none_and_na_are_levels_of_a_table_and_missing_in_a_file(tmp_path):
     assert read(tmp_path / "log.csv", "move", na=["low"], missing="drop").blocks == {"gear": ("gear=NA",)}
     with pytest.raises(InputError, match="a list such as"):
         made(frame, na="NA")
+
+
+def test_dates_that_nobody_named_and_covariates_that_somebody_did():
+    days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=i) for i in range(N)]
+    data = made(polars.DataFrame(REST | {"day": days}))
+    assert data.names == ("speed",) and data.origin.excluded_columns == ("day",)
+    sorted_by = polars.DataFrame(REST | {"age": np.arange(N) // 12})
+    assert "'age' looks like episodes" in made(sorted_by).origin.notes[0]
+    assert made(sorted_by, features=["speed", "age"]).origin.notes == ()
 
 
 def test_whole_numbers_as_text_are_levels():

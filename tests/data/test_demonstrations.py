@@ -347,7 +347,7 @@ BAD_TABLES = {
     "free text": (table(x=["a", "b", "c", "d"]), {}, "4 different texts in 4 rows"),
     "levels": (table(x=[f"v{i % 51}" for i in range(102)]), {}, "51 different texts in 102 rows"),
     "constant": (table(x=["a"] * 4), {}, "'x' is constant, 'a'"),
-    "dates": (table(x=[date(2024, 1, 1)] * 2), {}, "'x'.*Date"),
+    "dates": (table(x=[date(2024, 1, 1)] * 2), {"features": ["x"]}, "'x'.*Date"),
     "lists": (table(x=[[1], [2]]), {}, "'x'.*List"),
     "structs": (table(x=[{"u": 1}, {"u": 2}]), {}, "'x'.*Struct"),
     "objects": (table(x=polars.Series([object(), object()], dtype=polars.Object)), {}, "'x'.*Object"),

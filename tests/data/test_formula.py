@@ -88,3 +88,13 @@ def test_what_is_no_plain_formula_is_refused(text, tmp_path, monkeypatch):
 
 def test_a_name_in_backticks_is_a_name():
     assert parse_formula("choice ~ `reaction time` * cost").columns == ["reaction time", "cost"]
+
+
+def test_factors_of_a_formula_and_random_effects():
+    rng = np.random.default_rng(0)
+    frame = polars.DataFrame({"gear": rng.integers(0, 3, 200), "speed": rng.normal(size=200)})
+    frame = frame.with_columns(move=polars.Series(np.where(rng.random(200) < 0.5, "go", "stop")))
+    answer = policyspace.identify(frame, formula="move ~ C(gear) + speed", policy="boltzmann")
+    assert answer.group("gear").degrees_of_freedom == 2
+    with pytest.raises(InputError, match="--subjects"):
+        policyspace.identify(frame, formula="move ~ speed + (1|gear)")

@@ -106,3 +106,15 @@ def test_rows_that_count_for_several():
     for one, other in zip(weighted.groups, repeated.groups, strict=True):
         assert one.action_effect == pytest.approx(other.action_effect, rel=1e-7, abs=1e-9)
         assert one.effect_high == pytest.approx(other.effect_high, rel=1e-7)
+
+
+@pytest.mark.parametrize("policy", ["ordered", "poisson", "negative-binomial"])
+def test_every_linear_family_has_effects(policy):
+    """Families with thresholds or a dispersion beside their weights, too."""
+    x, _, _ = log(6, n=200)
+    counts = np.random.default_rng(6).poisson(np.exp(0.4 * x[:, 0]))
+    found = identify(x, np.clip(counts, 0, 3).astype(str) if policy == "ordered" else counts, features=NAMES, policy=policy,
+                     **({"levels": list("0123")} if policy == "ordered" else {}))  # fmt: skip
+    first = found.groups[0]
+    assert 0 < first.effect_low < first.action_effect < first.effect_high
+    assert found.curves()[0].low[0][0] < found.curves()[0].high[0][0]

@@ -203,4 +203,4 @@ def test_no_number_of_subjects_is_told_where_their_rows_depend_on_each_other():
     held = np.repeat(np.arange(data.num_rows), 1) - inside % 10  # each decision is held for ten rows
     dependent = replace(data, features=data.features[held], actions=data.actions[held])
     assert test_of(dependent).effects(0.05).at_least == {}
-    assert set(test_of(data).effects(0.05).at_least) == set(NAMES)
+    assert "used" in test_of(data).effects(0.05).at_least

@@ -28,7 +28,7 @@ _HOMES = {
         "audit",
         "compare",
     ),
-    "inputs": ("Inputs",),
+    "inputs": ("KNOWN_NAMES", "Inputs"),
     "law": ("Law",),
     "page": ("plot_effects",),
     "paired": (

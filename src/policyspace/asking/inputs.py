@@ -417,7 +417,7 @@ LEG_JOINTS = "thigh_angle leg_angle foot_angle"
 LEG_SPEEDS = "thigh_velocity leg_velocity foot_velocity"
 TORSO_SPEEDS = "x_velocity z_velocity torso_velocity"
 
-NAMES = {
+KNOWN_NAMES = {
     "CartPole": "position velocity angle angular_velocity",
     "MountainCar": "position velocity",
     "MountainCarContinuous": "position velocity",
@@ -452,6 +452,8 @@ NAMES = {
 
 def names_of(env_id: str | None, space: Any, frames: int = 1) -> tuple[str, ...] | None:
     """The names of the numbers in one frame of an observation; None where the environment, or its size, is not known."""
-    known = tuple(NAMES.get((env_id or "").split("-v")[0].replace("LunarLanderContinuous", "LunarLander"), "").split())
+    known = tuple(
+        KNOWN_NAMES.get((env_id or "").split("-v")[0].replace("LunarLanderContinuous", "LunarLander"), "").split()
+    )
     shape = getattr(space, "shape", None)
     return known if known and shape is not None and int(np.prod(shape)) == len(known) * frames else None

@@ -1,6 +1,6 @@
 """Distributions of actions, and distances between two of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
@@ -160,7 +160,7 @@ class Law:
                     for p, column in zip(self.probabilities, columns.T, strict=True)
                 ]
             return np.sum(terms, axis=0)
-        found = self._log_densities(np.asarray(actions, dtype=np.float64).reshape(self._mean.shape))
+        found = self._log_densities(np.asarray(actions, dtype=np.float64).reshape(self._mean.shape), self._log_parts())
         return np.asarray(found.sum(axis=1))
 
     def _delivered(self, numbers: np.ndarray) -> np.ndarray:
@@ -223,11 +223,11 @@ class Law:
             rows = at[start : start + CHUNK]
             first, second = self.take(rows), other.take(rows)
             total = np.zeros(len(rows))
-            for one, two in ((first, second), (second, first)):
+            densities = first._density(), second._density()
+            for one, own, its in ((first, 0, 1), (second, 1, 0)):
                 for u in uniform:
                     drawn = one._quantile(u)
-                    ratio = two.log_density(drawn) - one.log_density(drawn)
-                    total += -np.expm1(np.minimum(ratio, 0.0))
+                    total += -np.expm1(np.minimum(densities[its](drawn) - densities[own](drawn), 0.0))
             bound = 1 - np.prod(1 - np.minimum(single[rows], 1.0), axis=1)
             found[rows] = np.clip(total / (2 * POINTS), found[rows], np.maximum(bound, found[rows]))
         return found
@@ -239,14 +239,29 @@ class Law:
             return np.stack([np.minimum(b, p.shape[1] - 1) for b, p in zip(below, self.probabilities, strict=True)], 1)
         return self._delivered(self._mean + self._sd * ndtri(u))
 
-    def _log_densities(self, actions: np.ndarray) -> np.ndarray:
+    def _density(self) -> Callable[[np.ndarray], np.ndarray]:
+        """`log_density` of many actions, one after the other."""
+        if self.kind == "categorical":
+            return self.log_density
+        known = self._log_parts()
+        return lambda actions: np.asarray(self._log_densities(actions, known).sum(axis=1))
+
+    def _log_parts(self) -> tuple[np.ndarray, ...]:
+        """Of every number [n, d] what its density needs whatever the action is: the peak, and the masses beyond the ends."""
+        low, high = self._ends
+        peak = -np.log(self._sd) - 0.5 * np.log(2 * np.pi)
+        if self.squashed:
+            return (peak,)
+        return peak, log_ndtr((low - self._mean) / self._sd), log_ndtr((self._mean - high) / self._sd)
+
+    def _log_densities(self, actions: np.ndarray, parts: tuple[np.ndarray, ...]) -> np.ndarray:
         """Of every number [n, d]: a density inside, the mass beyond it at an end where it is clipped."""
         low, high = self._ends
+        peak = parts[0]
         if self.squashed:
             part = np.clip((actions - low) / (high - low) * 2 - 1, NOISE - 1, 1 - NOISE)
             z = (np.arctanh(part) - self._mean) / self._sd
-            return -0.5 * z**2 - np.log(self._sd * (1 - part**2) * (high - low) / 2) - 0.5 * np.log(2 * np.pi)
-        z = (actions - self._mean) / self._sd
-        found = -0.5 * z**2 - np.log(self._sd) - 0.5 * np.log(2 * np.pi)
-        found = np.where(actions <= low, log_ndtr((low - self._mean) / self._sd), found)
-        return np.where(actions >= high, log_ndtr((self._mean - high) / self._sd), found)
+            return peak - 0.5 * z**2 - np.log((1 - part**2) * (high - low) / 2)
+        found = peak - 0.5 * ((actions - self._mean) / self._sd) ** 2
+        found = np.where(actions <= low, parts[1], found)
+        return np.where(actions >= high, parts[2], found)

@@ -160,6 +160,15 @@ PAIRED = {
 }
 """What columns mean where only actions come out."""
 
+PLAYED = {
+    "any, %": "the share of choices that a prediction of its actions sees moving when the input reads what it read in any "
+    "other step, in the steps that it played: at most the share that does move; with its margin at 95 %",
+    "likely, %": "the same with readings of steps that are near in the other inputs",
+    "proof": "the wealth of bets on which reading was delivered, and how many steps they took: an input that the agent does "
+    "not react to hardly ever has a large one",
+}
+"""What they mean where readings were drawn while it played."""
+
 
 def asked_page(answer: AskedAnswer) -> Iterator[str]:
     """The parts of the page."""
@@ -181,8 +190,10 @@ def asked_page(answer: AskedAnswer) -> Iterator[str]:
         "proof": "the row, its reading, the reading put in instead, and how far the action moves there; or how many "
         "questions moved nothing, and the largest share of states where one could",
     }
-    if answer.way == "paired":
-        meaning |= PAIRED
+    meaning |= {
+        "return lost": "the return that is missing when the input is redrawn in every step; with its margin at 95 %"
+    }
+    meaning |= {"inside": {}, "paired": PAIRED, "played": PLAYED}[answer.way]
     meaning = {name: words for name, words in meaning.items() if name in answer.table().columns}
     yield section(
         "Effect of every input",

@@ -441,8 +441,10 @@ LONG_RUN = 5
 
 
 def is_bookkeeping(series: "polars.Series") -> bool:
-    """Is this column about the recording, by its name or because it numbers the rows?"""
+    """Is this column about the recording, by its name, because it is a date or a time, or because it numbers the rows?"""
     name = series.name.strip().lower()
+    if series.dtype.is_temporal():
+        return True
     if any(fnmatchcase(name, pattern) for pattern in PATTERNS):
         return True
     if name in CLOCKS and _orders(series) and len(series) > 1 and bool((series[1:] > series[:-1]).all()):
@@ -544,7 +546,8 @@ def choose(table: DataTable, columns: ColumnRoles, texts: Collection[str] = TEXT
     for name in categorical:
         if name not in used:
             raise InputError(f"only a column that is used can be categorical, found '{name}': add it to the features.")
-    notes = [] if columns.episodes is not None else episode_notes(table, [*features, *excluded])
+    named = columns.episodes is not None or columns.features is not None
+    notes = [] if named else episode_notes(table, [*features, *excluded])
     frame = table.frame.with_columns([_as_meant(table.frame[name]) for name in features if name not in categorical])
     frame, dropped = complete(frame, used, columns.missing, texts)
     return ColumnSelection(

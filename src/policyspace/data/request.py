@@ -14,6 +14,7 @@ from policyspace.data.columns import (
     DataTable,
     chosen_features,
     episode_notes,
+    listed,
     split_trials,
 )
 from policyspace.data.connectors import find_connector
@@ -32,6 +33,7 @@ from policyspace.data.terms import (
     with_lags_of_inputs,
     with_offset,
     with_offset_columns,
+    without_factors,
 )
 from policyspace.data.validation import MISSING_LABELS, Missing, complete, is_names
 from policyspace.errors import InputError
@@ -182,9 +184,11 @@ class Request:
                 raise InputError(
                     "a formula is about features, found attributes of alternatives too: leave one of them out."
                 )
-            parsed = formula_of(formula, data, self.actions, said.get("features"))
+            plain, factors = without_factors(formula) if isinstance(formula, str) else (formula, [])
+            parsed = formula_of(plain, data, self.actions, said.get("features"))
             names = parsed.actions[0] if len(parsed.actions) == 1 else list(parsed.actions)
-            named = self.with_columns(features=parsed.columns, formula=None)
+            factors += listed(said.get("categorical"))
+            named = self.with_columns(features=parsed.columns, formula=None, categorical=factors or None)
             return parsed.expand(replace(named, actions=names).in_memory())
         as_said: ReadOptions = {
             "episodes": said.get("episodes"),

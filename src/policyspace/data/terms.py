@@ -1,6 +1,7 @@
 """Derived columns: formulas, lagged actions and inputs, offsets."""
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,8 +95,22 @@ class Formula:
         return values, inside if not done else [_shown(factor)]
 
 
+FACTOR = re.compile(r"\bC\(\s*(\w+)\s*\)")
+"""A column whose numbers are categories, as R and statsmodels write it."""
+
+
+def without_factors(text: str) -> tuple[str, list[str]]:
+    """The formula with plain names in place of C(name), and these names."""
+    return FACTOR.sub(r"\1", text), list(dict.fromkeys(FACTOR.findall(text)))
+
+
 def parse_formula(text: str) -> Formula:
     """What a formula says; whatever is not a column, +, :, *, a power or one of a few functions is refused."""
+    if "|" in text:
+        raise InputError(
+            f"a formula has no random effects, found '|' in '{text}': name the column of the subjects (--subjects, "
+            "subjects=), whose weights are then random."
+        )
     try:
         from formulaic.errors import FormulaicError
         from formulaic.parser import DefaultFormulaParser

@@ -199,12 +199,15 @@ class ModelCheck:
         return AssumptionCheck.of("no feedback", not doubtful, words)
 
 
-def check_model(likelihood: Likelihood, data: Sample) -> ModelCheck:
-    """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote."""
+def check_model(likelihood: Likelihood, data: Sample, of_form: bool = True) -> ModelCheck:
+    """Each assumption with whether the data contradict it; nothing can be checked of a policy that the user wrote.
+
+    Without `of_form` the form, which costs the most, is left out: for a test that assumes none.
+    """
     if data.sampling_weights:
         return unchecked("rows with sampling weights have no chance of their own")
     if data.weights is not None:
-        return _of_counts(likelihood, data)
+        return _of_counts(likelihood, data, of_form)
     if not data.rows.stretched:
         return unchecked("no stretch of rows that was looked at holds two different actions")
     say_progress("checking what the policy assumes")
@@ -212,29 +215,29 @@ def check_model(likelihood: Likelihood, data: Sample) -> ModelCheck:
     if not data.in_memory and together is None:  # the sample is of stretches
         together = np.arange(data.num_rows) // STRETCH
     rows = sample_of_episodes(together, data.num_rows, MOST_ROWS)
-    found = _looked_at(likelihood, data, rows)
+    found = _looked_at(likelihood, data, rows, of_form)
     others = np.delete(np.arange(data.num_rows), rows) if not data.in_memory else rows[:0]
     if not found.broken(NAMES) or len(others) < len(rows):
         return found
     # A false alarm costs power, and of a large log there are rows that are new: they confirm a first alarm.
-    again = _looked_at(likelihood, data, others)
+    again = _looked_at(likelihood, data, others, of_form)
     both = [
         two if one.status == "violated" else one for one, two in zip(found.assumptions, again.assumptions, strict=True)
     ]
     return ModelCheck(both, found.fed_back & again.fed_back)
 
 
-def _of_counts(likelihood: Likelihood, data: Sample) -> ModelCheck:
+def _of_counts(likelihood: Likelihood, data: Sample, of_form: bool) -> ModelCheck:
     """Rows that stand for several are as many rows, in no order, so that none is a neighbour of another."""
     assert data.weights is not None
     if (data.weights != np.round(data.weights)).any():
         return unchecked("weights that are no whole numbers are no rows")
     rows = np.repeat(np.arange(data.num_rows), data.weights.astype(np.intp))
-    found = _looked_at(likelihood, data, np.random.default_rng(0).permutation(rows)[:MOST_ROWS])
+    found = _looked_at(likelihood, data, np.random.default_rng(0).permutation(rows)[:MOST_ROWS], of_form)
     return ModelCheck([unchecked("rows that stand for several have no order").assumptions[0], *found.assumptions[1:]])
 
 
-def _looked_at(likelihood: Likelihood, data: Sample, rows: np.ndarray) -> ModelCheck:
+def _looked_at(likelihood: Likelihood, data: Sample, rows: np.ndarray, of_form: bool) -> ModelCheck:
     left = residuals_of(likelihood, data, rows)
     if left is None:
         return unchecked("this policy cannot say what it expects")
@@ -251,7 +254,8 @@ def _looked_at(likelihood: Likelihood, data: Sample, rows: np.ndarray) -> ModelC
         likelihood.space, data.action_type
     ):
         return unchecked(f"{num_rows} rows are too few for what this policy leaves over to look like its noise")
-    return ModelCheck([_independence(left, of), _form(left, of), _noise(left, likelihood.space, of)], _fed_back(left))
+    form = _form(left, of) if of_form else AssumptionCheck.of("form", None, "not checked: the test assumes no form")
+    return ModelCheck([_independence(left, of), form, _noise(left, likelihood.space, of)], _fed_back(left))
 
 
 def _of_perfect_fit(likelihood: Likelihood, data: Sample) -> ModelCheck:

@@ -157,8 +157,12 @@ def mean_factors(space: PolicySpace, theta: np.ndarray, root: np.ndarray, featur
 
 
 def _plain(space: PolicySpace, theta: np.ndarray) -> bool:
-    """Whether θ is a matrix of weights, and nothing else."""
-    return space.linear and len(theta) == len(space.as_linear("effects are").row_names) * len(space.column_names)
+    """Whether θ is a matrix of weights of the features and the constant, and nothing else."""
+    if not space.linear:
+        return False
+    linear = space.as_linear("effects are")
+    columns = len(linear.feature_names) + int(linear.intercept)
+    return len(linear.column_names) == columns and len(theta) == len(linear.row_names) * columns
 
 
 def _root_of_covariance(likelihood: Likelihood, data: Sample) -> np.ndarray | None:

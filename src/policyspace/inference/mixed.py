@@ -8,14 +8,13 @@ from typing import final
 import numpy as np
 from scipy.special import chdtrc, fdtrc, ndtr
 
-from policyspace.answer import AssumptionCheck, ClusterSummary, Note, Reason, SubjectEffects
+from policyspace.answer import MOST_COUNTED, AssumptionCheck, ClusterSummary, Note, Reason, SubjectEffects
 from policyspace.data.sample import Sample
 from policyspace.errors import InputError
 from policyspace.families.base import INTERCEPT, PolicySpace, Support
 from policyspace.families.likelihood import Likelihood
 from policyspace.inference.base import SupportTest, TestResult
 from policyspace.inference.coefficients import parameter_names
-from policyspace.inference.diagnostics import DEPENDENCE_LEVEL, lag_p
 
 FEWEST_SUBJECTS = 6
 """Below so many nothing is guaranteed."""
@@ -32,8 +31,8 @@ FARTHEST = 2.0
 SMALLEST_VARIANCE, LARGEST_VARIANCE = 1e-6, 25.0
 """Of standardised weights between subjects."""
 
-MOST_BOUNDED = 200
-"""Subjects beyond which nobody asks how many of them use a feature, which takes a fit a feature."""
+NEIGHBOURS, ALIKE = 10, 1.3
+"""Following rows with which each is compared, and the standard errors beyond which neighbours count as alike."""
 
 LEAST_SHARE = 0.05
 """The effective number of subjects behind a variance is at least this share of them."""
@@ -298,7 +297,7 @@ class RandomEffects(SupportTest):
         kept = [i for group in self.space.groups if group.name != INTERCEPT for i in group.indices]
         owner = {i: group.name for group in self.space.groups for i in group.indices}
         names, level = parameter_names(self._scores.space), significance / max(len(self.space.tested), 1)
-        bounded = [g for g in self.space.tested if self.num_subjects <= MOST_BOUNDED and not self._dependent(g)]
+        bounded = [g for g in self.space.tested if self.num_subjects <= MOST_COUNTED and not self._dependent(g)]
         return SubjectEffects(
             names=self._scores.names,
             parameters=tuple(names[i] for i in kept),
@@ -322,15 +321,19 @@ class RandomEffects(SupportTest):
         if not self.varying[own_indices].all():
             return True
         indices = [*own_indices, *self._constants]  # of the constants: what is left of the actions themselves
-        said, theta = [], self.fit.average + self.fit.deviations
+        products, squares, theta = 0.0, 0.0, self.fit.average + self.fit.deviations
         for own, (features, actions, weights) in zip(theta, self._scores.rows, strict=True):
             scores = (
                 self._scores.space.score(self._scores.to_raw @ own, features, actions) @ self._scores.to_raw[:, indices]
             )
-            said.append(weights[:, None] * (scores - scores.mean(axis=0)))
-        owner, values = np.repeat(np.arange(len(said)), [len(rows) for rows in said]), np.concatenate(said)
-        parts = (values[:, : len(own_indices)], values[:, len(own_indices) :])
-        return min(lag_p(part, owner) for part in parts if part.shape[1]) <= DEPENDENCE_LEVEL
+            scores = weights[:, None] * (scores - scores.mean(axis=0))
+            sums = np.vstack([np.zeros(scores.shape[1]), np.cumsum(scores, axis=0)])
+            ends = np.minimum(np.arange(len(scores)) + 1 + NEIGHBOURS, len(scores))
+            # Scores about their own mean are alike by −1/(T − 1) of their variance: that is no dependence.
+            pairs = (ends - np.arange(1, len(scores) + 1))[:, None] * (scores**2).mean(axis=0) / max(len(scores) - 1, 1)
+            product = scores * (sums[ends] - sums[1:]) + pairs
+            products, squares = products + product.sum(axis=0), squares + (product**2).sum(axis=0)
+        return bool((products > ALIKE * np.sqrt(squares)).any())
 
     @property
     def clusters(self) -> ClusterSummary:

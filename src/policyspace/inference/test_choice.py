@@ -129,31 +129,38 @@ def choose(
             return TestChoice("lean", Note(Reason.NO_SPACE_STATED))
         reason = Note(Reason.TOO_FEW_ROWS, {"message": shortage})
         doubt = None if chance is None else Note(Reason.NO_CHANCE, {"message": chance.sentence()})
+        if doubt is None and _takes_rows(data) and (unfed := lean().unfed):
+            doubt = Note(Reason.OTHER_CAUSES, {"message": unfed})
     elif space.guess:
         reason = Note(Reason.ABOUT_GROUPS)
     if likelihood.penalty is not None and likelihood.identifiable and data.in_memory:
         if separated:
             return TestChoice("firth", Note(Reason.SEPARATION), doubt)
         if few := few_rows(likelihood):
-            return TestChoice("firth", Note(Reason.FEW_ROWS, few))
-    return TestChoice("wilks", reason)
+            return TestChoice("firth", Note(Reason.FEW_ROWS, few), doubt)
+    return TestChoice("wilks", reason, doubt)
 
 
 def has_lean_test(space: PolicySpace, data: Sample) -> bool:
     """Whether the test `lean` is about the groups of this space, and takes these rows."""
-    if space.group_columns() is None or data.weights is not None or space.fixed.any() or not data.rows.stretched:
+    if space.group_columns() is None or data.weights is not None or space.fixed.any():
         return False
     shares = data.origin.formula is not None and data.origin.formula.shares_columns
-    return not shares and data.num_rows >= fewest_rows(data.features.shape[1])
+    return not shares and _takes_rows(data)
 
 
 def _too_few_for_lean(data: Sample, lean: Callable[[], LeanTest]) -> str:
     """Why the test `lean` guarantees nothing for want of rows; empty if it does."""
     if not data.rows.stretched:
         return "no stretch of rows that was looked at holds two different actions"
-    if data.num_rows < fewest_rows(data.features.shape[1]):
+    if not _takes_rows(data):
         return f"{data.num_rows} rows are too few for a test without a policy model"
     return lean().core.family.too_simple or ""
+
+
+def _takes_rows(data: Sample) -> bool:
+    """Whether the test `lean` takes so few rows."""
+    return data.rows.stretched and data.num_rows >= fewest_rows(data.features.shape[1])
 
 
 MOST_SUBJECTS = 2000

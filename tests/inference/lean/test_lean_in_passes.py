@@ -22,6 +22,13 @@ NUM, LONG = 6_000, 30
 FEATURES = ["x0", "x1", "x2", "colour"]
 
 
+@pytest.fixture(autouse=True)
+def passes(request, monkeypatch):
+    """A log that is sampled whole is tested in memory, but for this file."""
+    if "as_in_memory_to_the_last_digit" not in request.node.name:
+        monkeypatch.setattr(all_rows.InPasses, "is_needed", staticmethod(lambda data: True))
+
+
 def table_of(seed=0, num=NUM, drift=0.0):
     """Four inputs, one of them a category and one of two values; amounts and labels that use x0 and hardly x1."""
     rng = np.random.default_rng(seed)
@@ -131,11 +138,11 @@ def test_the_same_bits_for_any_number_of_threads_and_through_pickle(tmp_path):
 def test_what_a_part_sends_back_is_bounded(tmp_path, monkeypatch):
     folder, words = stored(table_of(), tmp_path / "f"), {"test": "lean", "rule": "combinatorial"}
     expected = identify(opened(folder, "amount"), **words)
-    monkeypatch.setattr(all_rows, "MOST_NUMBERS", 160_000)
-    monkeypatch.setattr(all_rows.InPasses, "most_numbers", 160_000)
+    monkeypatch.setattr(all_rows, "MOST_NUMBERS", 80_000)
+    monkeypatch.setattr(all_rows.InPasses, "most_numbers", 80_000)
     backend = Travelling()
     found = identify(opened(folder, "amount", backend), **words)
-    assert 10_000 < backend.most <= 160_000
+    assert 10_000 < backend.most <= 80_000
     assert found.data.out_of_core.passes > expected.data.out_of_core.passes  # more passes
     assert [t.p_value for t in found.groups] == pytest.approx([t.p_value for t in expected.groups], rel=1e-9)
 
@@ -233,3 +240,28 @@ def test_the_level_is_kept_where_rows_hang_together(tmp_path, monkeypatch, named
         found += "used" in answer.selected
     assert false <= binom.ppf(0.999, 60, 0.05)
     assert found == 60
+
+
+@pytest.mark.parametrize("action", ["amount", "label"])
+def test_a_log_that_is_sampled_whole_is_tested_as_in_memory_to_the_last_digit(tmp_path, monkeypatch, action):
+    """Also given the place in the log, which needs episodes in their order: this agent learns."""
+    table = table_of(seed=8, num=1500)
+    amount = table["amount"].to_numpy() + table["x1"].to_numpy() * np.linspace(-1, 1, 1500)
+    table = table.set_column(table.schema.get_field_index("amount"), "amount", pa.array(amount))
+    words = {"features": FEATURES, "episodes": "run"}
+    folder = stored(table, tmp_path / "f")
+    expected = identify(folder, action, **words)
+    monkeypatch.setenv("POLICYSPACE_MAX_BYTES_AT_ONCE", "1")
+    found = identify(folder, action, **words)
+    assert found.data.out_of_core and found.selected == expected.selected and found.grade == expected.grade
+    assert [one.p_value for one in found.groups] == pytest.approx([one.p_value for one in expected.groups], rel=1e-9)
+    assert "the place in the log" in found.test.note or action == "label"
+
+
+def test_what_other_rows_explain_takes_the_guarantee_of_passes(tmp_path):
+    table = table_of(seed=8, num=1500)
+    late = np.where(np.arange(1500) % LONG == 0, 0, np.roll(table["x0"].to_numpy() - 5, 1))
+    amount = pa.array(table["amount"].to_numpy() + late)
+    table = table.set_column(table.schema.get_field_index("amount"), "amount", amount)
+    found = identify(opened(stored(table, tmp_path / "f"), "amount", episodes="run"), test="lean")
+    assert found.guarantee is None and "up to four rows earlier" in str(found.no_guarantee[0])

@@ -59,7 +59,7 @@ def test_columns_within_a_support_do_not_read_the_other_inputs():
 
 def test_products_hold_every_pair_once_and_none_of_two_inputs_that_stay_alone():
     rows = some_rows()
-    assert [tuple(row) for row in Products.pairs(rows, NONE).factors] == [
+    assert [tuple(row) for row in Products.pairs(rows, NONE).factors.T] == [
         (0, 1),
         (0, 2),
         (0, 3),
@@ -68,8 +68,8 @@ def test_products_hold_every_pair_once_and_none_of_two_inputs_that_stay_alone():
         (2, 3),
     ]
     alone = np.array([True, False, True, False])
-    assert [tuple(row) for row in Products.pairs(rows, alone).factors] == [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)]
-    assert Products.powers(rows, 3, CURVED).factors.tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
+    assert [tuple(row) for row in Products.pairs(rows, alone).factors.T] == [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert Products.powers(rows, 3, CURVED).factors.T.tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
 
 
 @pytest.mark.parametrize("kept", [[0, 1, 2, 3], [0, 2], [3], []])
@@ -178,7 +178,7 @@ def test_levels_of_a_category_have_no_products_with_each_other_and_ask_for_no_ro
     x = np.column_stack([level[:, None] == np.arange(1, 11), rng.standard_normal(400)]).astype(float)
     rows = checked_rows(x, rng.standard_normal(400))
     pairs = Products.pairs(rows, np.zeros(11, bool))
-    assert {tuple(pair) for pair in pairs.factors} == {(i, 10) for i in range(10)}
+    assert {tuple(pair) for pair in pairs.factors.T} == {(i, 10) for i in range(10)}
     assert largest_basis(rows, 0).too_simple is None and min_rows([10, 1]) == 8 * (1 + 11 + 10 + 1) <= 400
     few = largest_basis(checked_rows(x[:180], rng.standard_normal(180)), 0).too_simple
     assert f"which need {min_rows([10, 1])}" in few

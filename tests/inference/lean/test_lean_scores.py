@@ -149,7 +149,8 @@ def test_actions_and_inputs_are_regressed_on_steps_of_first_fits_too(discrete):
             centres = np.quantile(fit, (np.arange(num) + 0.5) / num)
             steps.append(expit(2 * (fit[:, None] - centres) / np.gradient(centres)))
     regressed = np.hstack([kept, *steps])
-    found = look.left(RowBlock(rows.inputs, rows.actions), look.fitted(table, table @ look.slopes)) * look.spread
+    stepped = look.steps.columns(table @ look.steps.fits.index)
+    found = look.left(RowBlock(rows.inputs, rows.actions), look.fitted(stepped, table @ look.slopes)) * look.spread
     for position, target in enumerate((*rows.actions.T, rows.inputs[:, 3])):
         np.testing.assert_allclose(found[:, position], residual(regressed, target), atol=2e-3)
     np.testing.assert_allclose(look.spread, np.sqrt((found**2).mean(axis=0)), rtol=1e-6)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -331,12 +331,45 @@ class LeanData(ABC):
         """Clusters made of whole units."""
 
 
+MOST_KEPT = 3 << 23
+"""Numbers that are made of the rows in memory once and kept (192 MiB); what is beyond is made anew where it is needed."""
+
+
+@dataclass(frozen=True)
+class KeptBlock(RowBlock):
+    """Rows in memory, and what was made of them."""
+
+    made: dict[Any, np.ndarray] = field(default_factory=dict)
+
+    def forget_all_but(self, what: object) -> None:
+        """Of keys (what, place)."""
+        for key in [key for key in self.made if key[0] is not what]:
+            del self.made[key]
+
+
+def kept(block: RowBlock, key: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """What is made of rows, made once where they are in memory and there is room; `key` says what it is."""
+    if not isinstance(block, KeptBlock):
+        return make()
+    found = block.made.get(key)
+    if found is None:
+        found = make()
+        if sum(one.size for one in block.made.values()) + found.size <= MOST_KEPT:
+            block.made[key] = found
+    return found
+
+
 @dataclass(frozen=True)
 class InMemory(LeanData):
     """The rows that are at hand."""
 
     rows: LeanRows
     most_numbers = np.inf
+
+    @cached_property
+    def block(self) -> KeptBlock:
+        """All of them."""
+        return KeptBlock(self.rows.inputs, self.rows.actions)
 
     @property
     def num_rows(self) -> int:  # type: ignore[override]
@@ -350,7 +383,7 @@ class InMemory(LeanData):
 
     def total(self, function: Callable[[RowBlock], tuple[Any, ...]], owned: bool = False) -> tuple[Any, ...]:
         """All rows are one block."""
-        return function(RowBlock(self.rows.inputs, self.rows.actions))
+        return function(self.block)
 
     def clusters(self, unit: Clustering) -> Clusters:
         """The units, neighbours united where they are many."""
@@ -366,6 +399,11 @@ class InPasses(LeanData):
     """The rows of a log in files, of which a sample is in memory."""
 
     most_numbers = MOST_NUMBERS
+
+    @staticmethod
+    def is_needed(data: "Sample") -> bool:
+        """Whether the sample of a log in files is not the whole log, which is then tested as in memory."""
+        return data.num_rows < data.num_rows_total
 
     def __init__(self, log: Rows, sample: "Sample", num_supports: int = 0) -> None:
         """`num_supports` that will be tested beside those with one group out."""
@@ -427,6 +465,14 @@ class InPasses(LeanData):
         if owned is not None and owned.num >= min(self.num_rows // length, MOST_CLUSTERS_IN_PASSES):
             return owned
         return RowBlocks(length, MOST_CLUSTERS_IN_PASSES)
+
+
+def in_order_of_rows(codes: np.ndarray | None) -> np.ndarray | None:
+    """Numbers of episodes or subjects, which files give as they please, by where each begins."""
+    if codes is None:
+        return None
+    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[code])
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,20 @@ from policyspace.inference.lean.clusters import (
     InPasses,
     UnitChoice,
     fewest_clusters,
+    in_order_of_rows,
     levels_of,
     merged,
 )
-from policyspace.inference.lean.regression import ResidualDiagnosis, further_inputs, largest_basis, unit_choices
-from policyspace.inference.lean.rows import Levels, Waves, checked_rows
-from policyspace.inference.lean.scores import BATCH, NOTHING, ClusterScores, Projector, Scorer, ScoreSpec
+from policyspace.inference.lean.regression import (
+    MEMORY,
+    Further,
+    ResidualDiagnosis,
+    further_inputs,
+    largest_basis,
+    unit_choices,
+)
+from policyspace.inference.lean.rows import Levels, checked_rows
+from policyspace.inference.lean.scores import BATCH, ClusterScores, Projector, Scorer, ScoreSpec
 from policyspace.runtime import counted
 
 # -- How much the agent's behaviour hangs on an input: what changes when the other inputs' guess of it takes its place.
@@ -41,22 +49,23 @@ def effect_of(scorer: Scorer, kept: list[int], tested: list[int], dependence: fl
     left out of the fit: a guess lies between values that were seen, where waves may be anything. `dependence` is how many
     times its variance the noise has because rows depend on each other.
     """
-    rows, basis = scorer.rows, scorer.basis
-    used, smooth = evenly(rows.num, SAMPLE), _without_waves(scorer)
-    # A guess may lie where no state ever was: no action beyond those that were seen is expected there.
+    rows, basis, (used, table) = scorer.rows, scorer.basis, scorer.looked_at
+    inside = basis.within(kept)
     everything, slopes, (least, most) = smooth_fit(scorer)
-    guess = Projector(scorer.gram, basis.within(kept) & smooth).coefficients(scorer.gram[:, 1 + np.array(tested)])
-    table = basis.columns(rows.inputs[used])
+    guess = Projector(scorer.gram, inside & scorer.smooth).coefficients(scorer.gram[:, 1 + np.array(tested)])
     replaced = rows.inputs[used].copy()
     replaced[:, tested] = table @ guess
-    other = basis.columns(replaced)
-    expected = table @ slopes
-    change = np.clip(expected, least, most) - np.clip(other @ slopes, least, most)
+    changed = ~inside & scorer.smooth
+    moved = np.zeros_like(table)
+    moved[:, changed] = table[:, changed] - basis.only(changed).columns(replaced)
+    expected, shift = scorer.expected, moved[:, changed] @ slopes[changed]
+    # A guess may lie where no state ever was: no action beyond those that were seen is expected there.
+    change = np.clip(expected, least, most) - np.clip(expected - shift, least, most)
     some = evenly(len(used), NOISE_ROWS)
     whole = scorer.source.num_rows
     spread = np.sqrt(dependence * ((rows.actions[used] - expected) ** 2).mean(axis=0))
-    spread *= np.sqrt(whole / max(whole - smooth.sum(), 1.0))
-    factors, raw = everything.whitened(table[some] - other[some])[:, None, :], (table[some] - other[some]) @ slopes
+    spread *= np.sqrt(whole / max(whole - scorer.smooth.sum(), 1.0))
+    factors, raw = everything.whitened(moved[some])[:, None, :], shift[some]
     if rows.num_labels is None:
         return effect_of_change(raw, float(np.abs(change).mean()), factors, spread)
     change = change * rows.label_spread
@@ -64,14 +73,10 @@ def effect_of(scorer: Scorer, kept: list[int], tested: list[int], dependence: fl
     return effect_of_change(raw, share, factors, spread, 1.0)
 
 
-def _without_waves(scorer: Scorer) -> np.ndarray:
-    return np.concatenate([np.full(block.width, not isinstance(block, Waves)) for block in scorer.basis.blocks])
-
-
 def smooth_fit(scorer: Scorer) -> tuple[Projector, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """The regression of the actions on all columns but waves: its moments, its slopes, and the range of the actions."""
-    everything, actions = Projector(scorer.gram, _without_waves(scorer)), scorer.rows.actions
-    return everything, everything.coefficients(scorer.cross), (actions.min(axis=0), actions.max(axis=0))
+    actions = scorer.rows.actions
+    return scorer.smooth_projector, scorer.smoothly, (actions.min(axis=0), actions.max(axis=0))
 
 
 def dependence_of(scorer: Scorer, plan: ScoreSpec, unit: Clustering) -> float:
@@ -86,29 +91,29 @@ def dependence_of(scorer: Scorer, plan: ScoreSpec, unit: Clustering) -> float:
     return max(1.0, float((by_cluster**2).sum() / max((scores**2).sum(), 1e-300)))
 
 
-ECHO, CURVED = 0.7, 0.05
+ECHO, CURVED, BENT, NOISE = 0.7, 0.05, 0.01, 3.0
 """An input echoes the policy if its guess and that of the actions, by the other inputs, correlate so much beyond what is
-linear in them, and so much of its variance is of that kind."""
+linear in them, and so much of its variance, and of theirs, is of that kind, so many standard errors beyond chance."""
 
 
 def echo_of(scorer: Scorer, plan: ScoreSpec) -> float:
     """How much tested inputs follow what the others say of the actions: the correlation of what is curved in both guesses.
 
-    What regressions miss of a policy with kinks is then missed of the input too, and their product looks like use.
+    What regressions miss of a policy with kinks is then missed of the input too, and their product looks like use. Fitted
+    curves hold noise as well: as many columns of it as are curved, with the covariance of what is left, are subtracted.
     """
-    look, rows = plan.look, scorer.rows
-    used = np.unique(np.linspace(0, rows.num - 1, min(rows.num, SAMPLE)).astype(np.intp))
-    table = scorer.basis.columns(rows.inputs[used])
-    cross = np.hstack([scorer.cross, scorer.gram[:, 1 + look.tested]])
-    curved = table @ (look.slopes - Projector(scorer.gram, plan.mask & scorer.linear).coefficients(cross))
-    curved -= curved.mean(axis=0)
-    size = np.sqrt((curved**2).mean(axis=0))
-    of_actions, of_inputs = (
-        np.arange(look.num_actions),
-        look.num_actions + np.flatnonzero(size[look.num_actions :] ** 2 >= CURVED),
-    )
-    together = curved[:, of_actions].T @ curved[:, of_inputs] / len(used)
-    return float(np.abs(together / np.maximum(np.outer(size[of_actions], size[of_inputs]), NOTHING)).max(initial=0.0))
+    num_actions, num = scorer.cross.shape[1], scorer.source.num_rows
+    straight, whole = plan.mask & scorer.linear, plan.mask
+    (before, few), (after, many) = (scorer.left_over(mask, plan.look.tested) for mask in (straight, whole))
+    left = after / max(num - many, 1)
+    curved = (before - after) / num - (many - few) / num * left
+    chance = NOISE * np.sqrt(2 * (many - few)) / num * np.diag(left)
+    size = np.diag(curved)
+    real = size >= chance + np.where(np.arange(len(size)) < num_actions, BENT, CURVED)
+    of_actions = np.flatnonzero(real[:num_actions])
+    of_inputs = num_actions + np.flatnonzero(real[num_actions:])
+    together = curved[np.ix_(of_actions, of_inputs)] / np.sqrt(np.outer(size[of_actions], size[of_inputs]))
+    return float(min(1.0, np.abs(together).max(initial=0.0)))
 
 
 # -- Regressions pull residuals towards zero, most in clusters far from the others: by how much scores are too alike.
@@ -302,20 +307,33 @@ class ScoreTest:
         hypotheses = max(len(self.tested), 1)
         self._most_flips, self._seed = int(np.clip(np.ceil(8 * hypotheses / significance) - 1, 999, MOST_FLIPS)), seed
         self._whole = whole
+        self._earlier: list[list[int]] = [[] for _ in self.groups]
         self._prepare(clusters, significance)
-        self.further: tuple[str, ...] = ()
+        self.further = Further({}, (), True, ())
         """What explains the actions beside the inputs, and is kept like inputs that are assumed to be used."""
-        alone = whole is None and subjects is None and clusters == "auto"
+        alone = subjects is None and clusters == "auto"
         first: ResidualDiagnosis = self.diagnosis
-        if alone and not (first.greedy or first.doubtful) and (found := further_inputs(self._scorer, seed)):
-            self.further = tuple(found)
-            for columns in found.values():
-                width = self.rows.inputs.shape[1]
-                self.assume |= {len(self.groups)}
-                self.groups.append(tuple(range(width, width + columns.shape[1])))
-                self.rows = self.rows.with_further([columns])
-            self._prepare(clusters, significance)
-            self.diagnosis = first
+        if alone and not (first.greedy or first.doubtful):
+            self.further = further_inputs(self._scorer, seed)
+            if whole is not None:  # sums over files have no columns for what is in other rows
+                self.further = Further({}, (), True, (*self.further.names, *self.further.left_out))
+            if self.further.names:
+                self._take_in(self.further)
+                self._prepare(clusters, significance)
+                self.diagnosis = first
+
+    def _take_in(self, further: Further) -> None:
+        """Further inputs are always kept; earlier values of an input are kept where it is."""
+        at = width = self.rows.inputs.shape[1]
+        self.rows = further.rows(self.rows)
+        for columns in further.columns.values():
+            self.assume |= {len(self.groups)}
+            self.groups.append(tuple(range(at, at + columns.shape[1])))
+            at += columns.shape[1]
+        for group in range(len(self._earlier)):
+            self._earlier[group] = [
+                at + lag * width + column for lag in range(len(further.earlier)) for column in self.groups[group]
+            ]
 
     units: dict[int, UnitChoice]
     diagnosis: ResidualDiagnosis
@@ -381,7 +399,7 @@ class ScoreTest:
 
     def effect(self, group: int) -> GroupEffect:
         """How much the fitted action changes when the guess of the other inputs replaces the group (see `effect_of`)."""
-        inputs = frozenset(range(len(self.groups) - len(self.further)))
+        inputs = frozenset(range(len(self.groups) - len(self.further.columns)))
         kept = self._columns(inputs - {group})
         return effect_of(self._scorer, kept, list(self.groups[group]), self.dependence(group))
 
@@ -417,10 +435,15 @@ class ScoreTest:
     def _columns(self, groups: Iterable[int]) -> list[int]:
         return sorted(column for group in groups for column in self.groups[group])
 
+    def _kept(self, groups: Iterable[int]) -> list[int]:
+        """The columns of groups, and what they were earlier."""
+        earlier = [column for group in groups if group < len(self._earlier) for column in self._earlier[group]]
+        return self._columns(groups) + sorted(earlier)
+
     def _plan(self, support: Support) -> ScoreSpec:
         if support not in self._plans:
             outside = [group for group in range(len(self.groups)) if group not in support]
-            self._plans[support] = self._scorer.plan(self._columns(support), self._columns(outside))
+            self._plans[support] = self._scorer.plan(self._kept(support), self._columns(outside))
         return self._plans[support]
 
     def _unit(self, support: Support) -> UnitChoice:
@@ -513,8 +536,6 @@ class LeanTest(SupportTest):
             data.actions,
             [columns[number] for number in self._numbers],
             num_labels=data.action_type.num_labels,
-            episodes=data.episodes,
-            subjects=data.subjects,
             weights=data.weights,
             assume=[self._index[n] for n in self._numbers if n not in space.tested],
             clusters=clusters,  # type: ignore[arg-type]
@@ -534,7 +555,12 @@ class LeanTest(SupportTest):
     def core(self) -> ScoreTest:
         """The test itself."""
         data = self._data
-        return self._core(whole=None if data.in_memory else InPasses(data.rows, data, self._num_supports))
+        if data.in_memory or not InPasses.is_needed(data):
+            return self._core(
+                whole=None, episodes=in_order_of_rows(data.episodes), subjects=in_order_of_rows(data.subjects)
+            )
+        whole = InPasses(data.rows, data, self._num_supports)
+        return self._core(whole=whole, episodes=data.episodes, subjects=data.subjects)
 
     @property
     def sampled(self) -> bool:  # type: ignore[override]
@@ -547,6 +573,16 @@ class LeanTest(SupportTest):
         results = self.core.test_many(inner)
         local = self.core.local_p_values(inner)
         return [_as_test(s, result, p) for s, result, p in zip(supports, results, local, strict=True)]
+
+    def evidence_lower_bound(self, test: TestResult) -> float:
+        """The one-out tests of what is left out have a part in every smaller support's, of at least ½ over their number."""
+        logs = [
+            one.log_evidence if one.is_e_value else -np.log(one.p_value)
+            for number, one in self._one_out.items()
+            if number not in test.support
+        ]
+        least = 2 * (max(logs, default=0.0) - np.log(2 * max(len(self._one_out), 1)))
+        return float(np.clip(least, 0.0, self.evidence(test)))
 
     def action_effect(self, group: int) -> GroupEffect:
         """How far the action moves when what the others predict of a group takes its place."""
@@ -598,7 +634,9 @@ class LeanTest(SupportTest):
         kind = self.clusters.kind
         scores = Note(Reason.INDEPENDENT_SCORES)
         independent = scores if kind == "rows" else Note(Reason.INDEPENDENT_CLUSTERS, {"clusters": kind})
-        return independent, Note(Reason.FLEXIBLE_REGRESSIONS), Note(Reason.LARGE_SAMPLE), Note(Reason.LOGGED_CAUSES)
+        memory = (Note(Reason.SHORT_MEMORY, {"rows": MEMORY}),) if self.core.further.earlier else ()
+        shared = Note(Reason.FLEXIBLE_REGRESSIONS), Note(Reason.LARGE_SAMPLE), Note(Reason.LOGGED_CAUSES)
+        return independent, *shared, *memory
 
     def own_assumptions(self) -> list[AssumptionCheck]:
         """That there are enough independent clusters, and that actions are not a function of the features."""
@@ -614,7 +652,9 @@ class LeanTest(SupportTest):
         chance = AssumptionCheck.of("stochastic actions", not without_chance, diagnosis.sentence())
         family = self.core.family
         words = family.too_simple or f"the regressions are {family.name} ({family.basis.width} columns)"
-        flexible = AssumptionCheck.of("flexible regressions", family.too_simple is None, words)
+        if self.unfed:
+            words = self.unfed
+        flexible = AssumptionCheck.of("flexible regressions", family.too_simple is None and not self.unfed, words)
         used = {n: self.core.echo(self._index[n]) for n, one in results.items() if one.p_value <= self._level}
         echoes = [f"{self.space.groups[n].name} ({size:.2f})" for n, size in used.items() if size >= ECHO]
         words = "no input that seems used is a function of what the others say of the actions"
@@ -624,6 +664,19 @@ class LeanTest(SupportTest):
                 "(correlation); what regressions miss of both appears as use"
             )
         return [enough, chance, flexible, AssumptionCheck.of("no echo", not echoes, words)]
+
+    @property
+    def unfed(self) -> str:
+        """What explains the actions beside the inputs, and could not be taken in."""
+        if not (found := self.core.further.left_out):
+            return ""
+        why = "rows are too few to test inputs given that"
+        if not self._data.in_memory and InPasses.is_needed(self._data):
+            why = (
+                "a log that is read in passes is not tested given that: take fewer rows, or set "
+                "POLICYSPACE_MAX_BYTES_AT_ONCE"
+            )
+        return f"{' and '.join(found)} tell what the agent does, too, and {why}"
 
     def note(self) -> str:
         """Which regressions, which clusters."""
@@ -640,8 +693,8 @@ class LeanTest(SupportTest):
         said = f"assumption-lean test, no policy model; {regressions}" + (
             f"; its clusters are {units}" if units else ""
         )
-        if self.core.further:
-            said += f"; given {' and '.join(self.core.further)} too, which explain the actions"
+        if self.core.further.names:
+            said += f"; given {' and '.join(self.core.further.names)} too, which explain the actions"
         if self.sampled:
             return f"{said}; {self.core.sampled}"
         data = self._data

@@ -1,7 +1,7 @@
 """Nuisance regressions of the lean test, and the serial dependence of their residuals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -11,6 +11,7 @@ from policyspace.errors import InputError
 from policyspace.inference.base import ClusterKind
 from policyspace.inference.lean.clusters import (
     Clustering,
+    InMemory,
     UnitChoice,
     autocorrelations,
     candidate_block_lengths,
@@ -28,7 +29,7 @@ from policyspace.inference.lean.rows import (
     Waves,
     sample_of_episodes,
 )
-from policyspace.inference.lean.scores import Projector, Scorer, ScoreSpec, bonferroni_min_p, chunks, moments
+from policyspace.inference.lean.scores import Projector, Scorer, ScoreSpec, expanded, moments, score_p_values
 
 # -- How flexible the regressions are: as flexible as the rows allow.
 
@@ -127,15 +128,15 @@ def families_of(rows: LeanRows, seed: int) -> dict[str, tuple[BasisColumns, ...]
     between = Bumps.of(rows, _knots(num_units), curved & still, scale)
     coarse = Bumps.of(rows, 3 if 6 * width < MOST_COLUMNS else 0, curved & ~still, scale)
     offer("additive curves", linear, *powers, coarse, between)
-    if width * (width + 3) // 2 < WIDEST:
-        pairs = Products.pairs(rows, alone)
+    pairs = Products.pairs(rows, alone) if int((rows.earlier == 0).sum()) ** 2 // 2 < WIDEST else None
+    if pairs is not None and width + int(curved.sum()) + pairs.width < WIDEST:
         offer("quadratic", linear, powers[0], between, pairs)
         offer("curves and products", linear, *powers, coarse, between, pairs)
         spare = (MOST_COLUMNS - _width((linear, *powers, between, pairs))) // max(int((curved & ~still).sum()), 1)
         knots = max(min(_knots(rows.num), spare), FEWEST_KNOTS)
         fine = Bumps.of(rows, knots, curved & ~still, scale)
         offer("fine curves and products", linear, *powers, fine, between, pairs)
-    rich, mixed = list(families.values())[-1], ~(rows.constant | alone)
+    rich, mixed = list(families.values())[-1], ~(rows.constant | alone) & (rows.earlier == 0)
     for share in (1.5, 3.0):
         waves = min(int(share * np.sqrt(rows.num)), MOST_COLUMNS - _width(rich))
         if waves >= 10 and mixed.sum() > 1 and len(rich) > 1 and (mixed & ~still).any():
@@ -278,16 +279,15 @@ def _too_few(name: str, fewest: int) -> UnitChoice:
 
 def _left(scorer: Scorer, plans: dict[int, ScoreSpec], used: np.ndarray) -> tuple[dict[int, np.ndarray], np.ndarray]:
     """What is left of each group given the others, and of the actions given everything, at the rows looked at."""
-    num_actions = scorer.cross.shape[1]
-    everything = Projector(scorer.gram, np.ones(scorer.basis.width, bool)).coefficients(scorer.cross)
+    rows, num_actions = scorer.rows, scorer.cross.shape[1]
     looks = [plan.look for plan in plans.values()]
-    slopes = np.hstack([everything] + [look.slopes[:, num_actions:] for look in looks])
+    slopes = np.hstack([scorer.everything] + [look.slopes[:, num_actions:] for look in looks])
     columns = np.concatenate([look.tested for look in looks])
     spread = np.concatenate([look.spread[num_actions:] for look in looks])
     left = np.empty((len(used), slopes.shape[1]))
-    for part, rows in chunks(RowBlock(scorer.rows.inputs[used], scorer.rows.actions[used])):
-        seen = np.hstack([rows.actions, rows.features[:, columns]])
-        left[part] = seen - scorer.basis.columns(rows.features) @ slopes
+    block = scorer.here if len(used) == rows.num else RowBlock(rows.inputs[used], rows.actions[used])
+    for part, some, table in expanded(scorer.basis, block):
+        left[part] = np.hstack([some.actions, some.features[:, columns]]) - table @ slopes
     left[:, num_actions:] /= spread
     tested, at = {}, num_actions
     for group, look in zip(plans, looks, strict=True):
@@ -323,35 +323,104 @@ def _diagnose(scorer: Scorer, used: np.ndarray, residuals: np.ndarray) -> Residu
 FURTHER_LEVEL = 0.01
 """A p-value below which a further input explains what the regressions leave of the actions."""
 
-MOST_ROWS_FOR_FURTHER = 8000
+MOST_ROWS_FOR_FURTHER = 60_000
 """Rows in which that is looked for: whole episodes, evenly spaced."""
 
-PLACE, BEFORE = "the place in the log", "the action before"
+PLACE, BEFORE, EARLIER = "the place in the log", "the action before", "what the inputs were up to four rows earlier"
+
+MEMORY = 4
+"""So many rows earlier inputs are looked for."""
+
+FEW_INPUTS = 6
+"""Up to so many inputs, products of earlier ones are looked for, too."""
 
 
-def further_inputs(scorer: Scorer, seed: int) -> dict[str, np.ndarray]:
-    """Columns [n, c] of the rows at hand that explain what is left of the actions, by name.
+@dataclass(frozen=True)
+class Further:
+    """What actions depend on beside the inputs."""
 
-    They are inputs that everything else is tested given, where the rows can feed products of them too.
-    """
+    columns: dict[str, np.ndarray]
+    """Further inputs [n, c] by name, that everything else is tested given."""
+    earlier: tuple[np.ndarray, ...]
+    """Earlier inputs [n, q], for each lag: those of an input are left out with it."""
+    paired: bool
+    """Whether there are products of earlier inputs."""
+    left_out: tuple[str, ...]
+    """What explains the actions, too, but the rows are too few to take in."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What everything is tested given."""
+        return (*self.columns, *([EARLIER] if self.earlier else []))
+
+    def rows(self, rows: LeanRows) -> LeanRows:
+        """With all of these as inputs."""
+        tables = [*self.columns.values(), *self.earlier]
+        now = sum(own.shape[1] for own in self.columns.values())
+        past = np.concatenate(
+            [np.zeros(0, np.intp), *(np.full(own.shape[1], lag) for lag, own in enumerate(self.earlier, 1))]
+        )
+        past = past if self.paired else np.arange(1, 1 + len(past))  # products are of inputs of one time
+        return rows.with_further(tables, np.concatenate([np.zeros(now, np.intp), past])) if tables else rows
+
+
+def further_inputs(scorer: Scorer, seed: int) -> Further:
+    """What explains what is left of the actions, and is taken in where the rows can feed products of it too."""
     rows = scorer.rows
-    used = sample_of_episodes(rows.episode, rows.num, MOST_ROWS_FOR_FURTHER)
-    table = scorer.basis.columns(rows.inputs[used])
-    everything = Projector(scorer.gram, np.ones(scorer.basis.width, bool)).coefficients(scorer.cross)
-    left = rows.actions[used] - table @ everything
     place = (np.arange(rows.num)[:, None] - (rows.num - 1) / 2) / (rows.num / np.sqrt(12))
     before = np.repeat(rows.actions.min(axis=0)[None], rows.num, axis=0)  # of labels: none
     before = np.zeros_like(before) if rows.num_labels is None else before
     follows = np.flatnonzero(rows.episode[1:] == rows.episode[:-1])
     before[follows + 1] = rows.actions[follows]
-    drift = [np.hstack([place[used], place[used] ** 2]), place[used] * np.clip(rows.inputs[used], -CLIP, CLIP)]
-    found: dict[str, np.ndarray] = {}
-    for name, columns, candidates in ((PLACE, place, drift), (BEFORE, before, [before[used]])):
-        if bonferroni_min_p(left, table, candidates) <= FURTHER_LEVEL:
-            more = found | {name: columns}
-            if largest_basis(rows.with_further(list(more.values())), seed).too_simple is None:
-                found = more
-    return found
+    moves = (rows.inputs[follows + 1] != rows.inputs[follows]).any(axis=0)  # what stays the same has no past
+    used = sample_of_episodes(rows.episode, rows.num, MOST_ROWS_FOR_FURTHER)
+    lags = range(1, MEMORY + 1) if moves.any() else range(0)
+    past = [rows.before(lag, used)[:, moves] for lag in lags]
+    drift = [np.hstack([place, place**2])[used], place[used] * np.clip(rows.inputs[used], -CLIP, CLIP)]
+    candidates = [*drift, before[used], *past, *(_squares(one) for one in past)]
+    left, rest = _given_all(scorer, used, candidates)
+    found, doubtful = Further({}, (), True, ()), list[str]()
+    for name, candidates in ((PLACE, rest[:2]), (EARLIER, rest[3:]), (BEFORE, rest[2:3])):
+        p_values = [p for one in candidates for p in score_p_values(left, one, scorer.basis.width)]
+        if not p_values or len(p_values) * min(p_values) > FURTHER_LEVEL:
+            continue
+        if name == EARLIER:
+            earlier = tuple(np.where(moves, rows.before(lag, np.arange(rows.num)), 0.0) for lag in lags)
+            wider = [replace(found, earlier=earlier, paired=paired) for paired in (True, False)]
+        else:
+            wider = [replace(found, columns=found.columns | {name: place if name == PLACE else before})]
+        fed = [more for more in wider if largest_basis(more.rows(rows), seed).too_simple is None]
+        found = fed[0] if fed else found
+        doubtful += [] if fed else [name]
+    return replace(found, left_out=tuple(doubtful))
+
+
+def _squares(inputs: np.ndarray) -> np.ndarray:
+    """Squares of inputs and, of a few, their products."""
+    seen = np.clip(inputs, -CLIP, CLIP)
+    first, second = np.triu_indices(seen.shape[1]) if seen.shape[1] <= FEW_INPUTS else (np.arange(seen.shape[1]),) * 2
+    return seen[:, first] * seen[:, second]
+
+
+def _given_all(
+    scorer: Scorer, used: np.ndarray, candidates: Sequence[np.ndarray]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """What all columns of the basis leave of the actions, and of each table of further columns, in some rows."""
+    rows, width = scorer.rows, scorer.basis.width
+    whole = isinstance(scorer.source, InMemory) and len(used) == rows.num
+    block = scorer.here if len(used) == rows.num else RowBlock(rows.inputs[used], rows.actions[used])
+    beside = np.hstack([block.actions, *candidates])
+    cross, gram = np.zeros((width, beside.shape[1])), np.zeros((width, width))
+    for part, _, table in expanded(scorer.basis, block):
+        cross += table.T @ beside[part]
+        if not whole:
+            gram += table.T @ table
+    slopes = (scorer.projector if whole else Projector(gram, np.ones(width, bool))).coefficients(cross)
+    for part, _, table in expanded(scorer.basis, block):
+        beside[part] -= table @ slopes
+    ends = np.cumsum([block.actions.shape[1]] + [one.shape[1] for one in candidates])
+    left, *rest = np.split(beside, ends[:-1], axis=1)
+    return left, rest
 
 
 # -- How well each family of regressions predicts the actions of episodes that it was not fitted to.

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -136,6 +136,8 @@ class LeanRows:
     has_episodes: bool
     label_spread: np.ndarray
     """What one unit of each column of `actions` is in the action's own units [k]."""
+    earlier: np.ndarray
+    """When each input was read [q], 0 for now; products are of inputs of one time."""
     standard: Standard
     """How they were standardised."""
 
@@ -144,8 +146,14 @@ class LeanRows:
         """The number of rows."""
         return len(self.inputs)
 
-    def with_further(self, columns: Sequence[np.ndarray]) -> "LeanRows":
-        """The same rows with further inputs [n, c], which are standardised already."""
+    def before(self, lag: int, used: np.ndarray) -> np.ndarray:
+        """What the inputs of some rows [n'] were so many rows earlier in the episode, or in its first row [n', q]."""
+        starts = np.flatnonzero(np.append(True, self.episode[1:] != self.episode[:-1]))
+        first = starts[np.searchsorted(starts, used, side="right") - 1]
+        return self.inputs[np.maximum(used - lag, first)]
+
+    def with_further(self, columns: Sequence[np.ndarray], earlier: np.ndarray) -> "LeanRows":
+        """The same rows with further inputs [n, …], which are standardised already; `earlier` says when each was read."""
         more = np.hstack(columns)
         low, high = more.min(axis=0), more.max(axis=0)
         two_valued = ((more == low) | (more == high)).all(axis=0)
@@ -154,6 +162,7 @@ class LeanRows:
             inputs=np.hstack([self.inputs, more]),
             constant=np.concatenate([self.constant, low == high]),
             two_valued=np.concatenate([self.two_valued, two_valued]),
+            earlier=np.concatenate([self.earlier, earlier]),
         )
 
 
@@ -208,6 +217,7 @@ def checked_rows(
         num_labels=num_labels,
         has_episodes=episodes is not None,
         label_spread=standard.action_scale,
+        earlier=np.zeros(width, dtype=np.intp),
         standard=standard,
     )
 
@@ -322,28 +332,43 @@ class BasisColumns(ABC):
         """The number of columns."""
         return self.depends.shape[1]
 
+    by_column: ClassVar[tuple[str, ...]] = ()
+    """Fields whose last axis is the columns."""
+
+    def only(self, mask: np.ndarray) -> Self:
+        """Some of the columns."""
+        fields = {name: getattr(self, name)[..., mask] for name in ("depends", *self.by_column)}
+        return replace(self, **fields)
+
     @abstractmethod
     def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """[n, p] from standardised inputs [n, q], and from these as curves see them."""
 
 
+@dataclass(frozen=True, eq=False)
 class Linear(BasisColumns):
     """A constant and the inputs themselves."""
+
+    by_column = ("source",)
+    source: np.ndarray
+    """Which of them each column is: 0 the constant, then the inputs."""
 
     @classmethod
     def of(cls, num_inputs: int) -> "Linear":
         """For so many inputs."""
-        return cls("linear", np.hstack([np.zeros((num_inputs, 1), bool), np.eye(num_inputs, dtype=bool)]))
+        depends = np.hstack([np.zeros((num_inputs, 1), bool), np.eye(num_inputs, dtype=bool)])
+        return cls("linear", depends, np.arange(num_inputs + 1))
 
     def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """The constant, then z."""
-        return np.hstack([np.ones((len(z), 1)), z])
+        return np.hstack([np.ones((len(z), 1)), z])[:, self.source]
 
 
 @dataclass(frozen=True, eq=False)
 class Bumps(BasisColumns):
     """Gaussian bumps of one input each, at its quantiles."""
 
+    by_column = ("source", "centre", "width_of")
     source: np.ndarray
     centre: np.ndarray
     width_of: np.ndarray
@@ -373,12 +398,13 @@ class Bumps(BasisColumns):
 class Products(BasisColumns):
     """Powers of one input, or products of two."""
 
-    factors: np.ndarray
+    by_column = ("factors",)
+    factors: np.ndarray  # [2 or 3, p]
 
     @classmethod
     def pairs(cls, rows: LeanRows, alone: np.ndarray) -> "Products":
-        """All products of two different inputs that are not both `alone`, and not sums of the two, as of two levels."""
-        left_out = (alone[:, None] & alone) | _sums(rows)
+        """All products of two inputs of one time that are not both `alone`, and not sums of the two, as of two levels."""
+        left_out = (alone[:, None] & alone) | _sums(rows) | (rows.earlier[:, None] != rows.earlier)
         kept = [(a, b) for a, b in combinations(np.flatnonzero(~rows.constant), 2) if not left_out[a, b]]
         return cls._from("pairs", rows, np.array(kept, dtype=np.intp).reshape(-1, 2))
 
@@ -392,13 +418,14 @@ class Products(BasisColumns):
         depends = np.zeros((rows.inputs.shape[1], len(factors)), bool)
         for position in range(factors.shape[1]):
             depends[factors[:, position], np.arange(len(factors))] = True
-        return cls(name, depends, factors)
+        return cls(name, depends, factors.T)
 
     def columns(self, z: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """One product a column."""
-        out = seen[:, self.factors[:, 0]]
-        for position in range(1, self.factors.shape[1]):
-            out *= seen[:, self.factors[:, position]]
+        first, *others = self.factors
+        out = seen[:, first]
+        for other in others:
+            out *= seen[:, other]
         return out
 
 
@@ -406,6 +433,7 @@ class Products(BasisColumns):
 class Waves(BasisColumns):
     """Cosines of random directions, each within two or three inputs, so that most survive leaving one input out."""
 
+    by_column = ("slopes", "phases")
     slopes: np.ndarray
     phases: np.ndarray
 
@@ -461,6 +489,12 @@ class Basis:
             table[:, start : start + block.width] = block.columns(z, seen)
             start += block.width
         return table
+
+    def only(self, mask: np.ndarray) -> "Basis":
+        """Some of the columns."""
+        ends = np.cumsum([block.width for block in self.blocks])
+        parts = np.split(mask, ends[:-1])
+        return Basis(tuple(block.only(part) for block, part in zip(self.blocks, parts, strict=True)), self.scale)
 
     def within(self, inputs: Sequence[int]) -> np.ndarray:
         """The columns that read nothing but these inputs, as a mask [P]."""

@@ -2,29 +2,31 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.special import fdtrc
 
 from policyspace.data.rows import RowBlock
-from policyspace.inference.lean.clusters import MOST_ENTRIES, Clusters, LeanData
-from policyspace.inference.lean.rows import Basis, LeanRows
+from policyspace.inference.lean.clusters import MOST_ENTRIES, Clusters, InMemory, KeptBlock, LeanData, kept
+from policyspace.inference.lean.rows import Basis, LeanRows, Waves
 
 # -- The sums over rows that the test is made of: functions of blocks of standardised rows, small enough to travel to them.
 
-CHUNK = 4096
+CHUNK = 1024
 """Rows that are expanded into columns at a time."""
 
 FREQUENCIES = (1.5, 3.0)
 CLIP = 3.0
 
 
-def chunks(block: RowBlock) -> Iterator[tuple[slice, RowBlock]]:
-    """The rows of a block, so many at a time."""
+def expanded(basis: Basis, block: RowBlock) -> Iterator[tuple[slice, RowBlock, np.ndarray]]:
+    """The rows of a block, so many at a time, with the columns that a basis makes of them."""
     for start in range(0, len(block), CHUNK):
         part = slice(start, min(start + CHUNK, len(block)))
-        yield part, RowBlock(block.features[part], block.actions[part])
+        rows = RowBlock(block.features[part], block.actions[part])
+        yield part, rows, kept(block, (basis, start), lambda rows=rows: basis.columns(rows.features))  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,26 @@ class ScoreDirections:
     """Tested inputs whose sines and cosines are taken."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class FirstFits:
+    """Fits whose steps are regressed on."""
+
+    index: np.ndarray
+    """Coefficients of the actions and of tested inputs [P, i]."""
+
+    def rows(self, block: RowBlock, part: slice, table: np.ndarray) -> np.ndarray:
+        """Of some rows of a block [rows, i], from the basis' columns.
+
+        By themselves, not beside other looks: steps are steep, and must have the same bits in any company.
+        """
+        return kept(block, (self, part.start), lambda: table @ self.index)
+
+
+@dataclass(frozen=True, eq=False)
 class StepFeatures:
     """Labels, and actions at a bound, change faster than curves of the inputs can: steps of first fits can, too."""
 
-    index: np.ndarray
-    """Coefficients of first fits of the actions and of tested inputs [P, i]."""
+    fits: FirstFits
     source: np.ndarray
     """Which fit each step is of [m]."""
     centre: np.ndarray
@@ -54,10 +70,16 @@ class StepFeatures:
 
     def columns(self, first: np.ndarray) -> np.ndarray:
         """Steps [rows, m] of the first fits."""
-        return 1 / (1 + np.exp(np.clip((self.centre - first[:, self.source]) / self.width, -50.0, 50.0)))
+        steps = first[:, self.source]
+        np.subtract(self.centre, steps, out=steps)
+        steps /= self.width
+        np.clip(steps, -50.0, 50.0, out=steps)
+        np.exp(steps, out=steps)
+        steps += 1
+        return np.reciprocal(steps, out=steps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowScores:
     """What one support makes of a row: what is left of actions and tested inputs, and the directions of use."""
 
@@ -90,12 +112,9 @@ class RowScores:
         """Of the score vector."""
         return self.num_actions * (2 * len(self.tested) + self.num_extra - self.num_actions)
 
-    def fitted(self, table: np.ndarray, products: np.ndarray) -> np.ndarray:
-        """Actions and tested inputs [rows, k + c], from the basis' columns and their products with the slopes."""
-        if self.steps is None:
-            return products
-        # By themselves, not beside other looks: steps are steep, and must have the same bits in any company.
-        return products + self.steps.columns(table @ self.steps.index) @ self.weights
+    def fitted(self, stepped: np.ndarray | None, products: np.ndarray) -> np.ndarray:
+        """Actions and tested inputs [rows, k + c], from its steps and the products of the basis' columns with the slopes."""
+        return products if stepped is None else products + stepped @ self.weights
 
     def left(self, rows: RowBlock, fitted: np.ndarray) -> np.ndarray:
         """What is left of the actions and of the tested inputs, in standard deviations [rows, k + c]."""
@@ -122,10 +141,13 @@ class BasisMoments:
 
     def __call__(self, block: RowBlock) -> tuple[np.ndarray]:
         """A sum over rows."""
-        total = np.zeros((self.basis.width + block.actions.shape[1],) * 2)
-        for _, rows in chunks(block):
-            table = np.hstack([self.basis.columns(rows.features), rows.actions])
-            total += table.T @ table
+        width = self.basis.width
+        total = np.zeros((width + block.actions.shape[1],) * 2)
+        for _, rows, table in expanded(self.basis, block):
+            total[:width, :width] += table.T @ table
+            total[:width, width:] += table.T @ rows.actions
+            total[width:, width:] += rows.actions.T @ rows.actions
+        total[width:, :width] = total[:width, width:].T
         return (total,)
 
 
@@ -138,13 +160,14 @@ class StepMoments:
 
     def __call__(self, block: RowBlock) -> tuple[np.ndarray, ...]:
         """A sum over rows."""
-        beside = self.basis.width + block.actions.shape[1]
+        width, beside = self.basis.width, self.basis.width + block.actions.shape[1]
         totals = tuple(np.zeros((beside + len(own.source), len(own.source))) for own in self.steps)
-        for _, rows in chunks(block):
-            table = self.basis.columns(rows.features)
+        for part, rows, table in expanded(self.basis, block):
             for own, total in zip(self.steps, totals, strict=True):
-                steps = own.columns(table @ own.index)
-                total += np.hstack([table, steps, rows.actions]).T @ steps
+                steps = stepped_rows(own, block, part, table)
+                total[:width] += table.T @ steps
+                total[width : width + len(own.source)] += steps.T @ steps
+                total[width + len(own.source) :] += rows.actions.T @ steps
         return totals
 
 
@@ -160,10 +183,9 @@ class ExtraMoments:
         width = sum(look.num_extra for look in self.looks)
         cross, squares = np.zeros((self.basis.width, width)), np.zeros(width)
         slopes = [look.slopes for look in self.looks]
-        for _, rows in chunks(block):
-            table = self.basis.columns(rows.features)
-            every = zip(self.looks, _side_by_side(table, slopes), strict=True)
-            extra = np.hstack([look.extra(rows, look.left(rows, look.fitted(table, found))) for look, found in every])
+        for part, rows, table in expanded(self.basis, block):
+            every = looked_at(self.looks, slopes, block, part, rows, table)
+            extra = np.hstack([own for _, own in every])
             cross += table.T @ extra
             squares += np.einsum("ij,ij->j", extra, extra)
         return cross, squares
@@ -186,14 +208,37 @@ class ClusterSums:
         sums = tuple(np.zeros((own.num, look.num_entries)) for look, own in zip(self.looks, self.clusters, strict=True))
         known = {own: own.codes(block) for own in self.clusters}
         slopes = [look.slopes for look in self.looks]
-        for part, rows in chunks(block):
-            table = self.basis.columns(rows.features)
-            first, second = _side_by_side(table, slopes), _side_by_side(table, self.again)
+        for part, rows, table in expanded(self.basis, block):
+            second = _side_by_side(table, self.again)
+            every = looked_at(self.looks, slopes, block, part, rows, table)
             for number, (look, own) in enumerate(zip(self.looks, self.clusters, strict=True)):
-                left = look.left(rows, look.fitted(table, first[number]))
-                extra = (look.extra(rows, left) - second[number]) / self.spreads[number]
+                left, extra = every[number]
+                extra = (extra - second[number]) / self.spreads[number]
                 add_by_cluster(sums[number], known[own][part], products(left, extra, look.num_actions))
         return sums
+
+
+def stepped_rows(steps: StepFeatures, block: RowBlock, part: slice, table: np.ndarray) -> np.ndarray:
+    """The steps of some rows of a block, from the basis' columns."""
+    return kept(block, (steps, part.start), lambda: steps.columns(steps.fits.rows(block, part, table)))
+
+
+def looked_at(
+    looks: Sequence[RowScores],
+    slopes: Sequence[np.ndarray],
+    block: RowBlock,
+    part: slice,
+    rows: RowBlock,
+    table: np.ndarray,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For every look what is left of actions and tested inputs in some rows, and the extra columns."""
+    found = []
+    for number, products in enumerate(_side_by_side(table, slopes)):
+        look = looks[number]
+        steps = None if look.steps is None else stepped_rows(look.steps, block, part, table)
+        left = look.left(rows, look.fitted(steps, products))
+        found.append((left, kept(block, (look, part.start), lambda look=look, left=left: look.extra(rows, left))))  # type: ignore[misc]
+    return found
 
 
 def _side_by_side(table: np.ndarray, slopes: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -229,25 +274,53 @@ class Projector:
 
     def __init__(self, gram: np.ndarray, mask: np.ndarray) -> None:
         """`gram` [P, P] of all columns, `mask` [P] those to regress on."""
-        self._mask = mask
-        inner = gram[np.ix_(mask, mask)]
-        scale = np.sqrt(np.maximum(np.diag(inner), 0.0))
-        self._scale = np.where(scale > 1e-9 * np.sqrt(max(gram[0, 0], 1.0)), scale, np.inf)
-        scaled = inner / np.outer(self._scale, self._scale)
+        self._mask, self._rows = mask, float(gram[0, 0])
+        inner = gram if mask.all() else gram[np.ix_(mask, mask)]
+        self._scale = _scale_of(inner, self._rows)
+        scaled = inner / self._scale
+        scaled /= self._scale[:, None]
         np.fill_diagonal(scaled, 1.0 + JITTER * mask.sum())
-        self._factor = cho_factor(scaled, lower=True, check_finite=False, overwrite_a=True)
+        self._factor = cholesky(scaled, lower=True, check_finite=False, overwrite_a=True)
 
     def coefficients(self, cross: np.ndarray) -> np.ndarray:
         """From the moments [P, t] of all columns with t targets, their coefficients [P, t], zero outside the mask."""
-        inner = cross[self._mask] / self._scale[:, None]
-        out = np.zeros_like(cross)
-        out[self._mask] = cho_solve(self._factor, inner, check_finite=False) / self._scale[:, None]
+        return self._second_half(self._first_half(cross))
+
+    def beside(
+        self, cross: np.ndarray, inner: np.ndarray, targets: np.ndarray, with_targets: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients [P, t] and [m, t] where m further columns are regressed on, too.
+
+        `cross` [P, m] and `inner` [m, m] are the moments of these, `targets` [P, t] and `with_targets` [m, t] those of the
+        targets: the last rows of a Cholesky factor, of which the first are known.
+        """
+        scale = _scale_of(inner, self._rows)
+        below, first = self._first_half(cross / scale), self._first_half(targets)
+        rest = inner / np.outer(scale, scale)
+        np.fill_diagonal(rest, 1.0 + JITTER * (len(below) + len(scale)))
+        factor = cho_factor(rest - below.T @ below, lower=True, check_finite=False, overwrite_a=True)
+        weights = cho_solve(factor, with_targets / scale[:, None] - below.T @ first, check_finite=False)
+        return self._second_half(first - below @ weights), weights / scale[:, None]
+
+    def _first_half(self, cross: np.ndarray) -> np.ndarray:
+        return solve_triangular(self._factor, cross[self._mask] / self._scale[:, None], lower=True, check_finite=False)
+
+    def _second_half(self, half: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(self._mask), half.shape[1]))
+        solved = solve_triangular(self._factor, half, lower=True, trans="T", check_finite=False)
+        out[self._mask] = solved / self._scale[:, None]
         return out
 
     def whitened(self, table: np.ndarray) -> np.ndarray:
         """Rows [n, P] times R [P, p] with RRᵀ the inverse of the moments: the noise of what coefficients say of them."""
         inner = table[:, self._mask] / self._scale
-        return np.asarray(solve_triangular(self._factor[0], inner.T, lower=True, check_finite=False).T)
+        return np.asarray(solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T)
+
+
+def _scale_of(inner: np.ndarray, rows: float) -> np.ndarray:
+    """The roots of a diagonal; infinite for columns that are next to nothing in so many rows."""
+    scale = np.sqrt(np.maximum(np.diag(inner), 0.0))
+    return np.where(scale > 1e-9 * np.sqrt(max(rows, 1.0)), scale, np.inf)
 
 
 def moments(basis: Basis, rows: LeanRows, fold: np.ndarray, num_folds: int) -> np.ndarray:
@@ -276,6 +349,9 @@ MOST_STEPPED = 2
 
 BATCH = 24
 """Supports that are scored in one pass over the rows."""
+
+SAMPLE = 4000
+"""Rows on which effects and echoes are averaged."""
 
 
 @dataclass(frozen=True)
@@ -308,6 +384,52 @@ class Scorer:
         weight = Projector(self.gram, linear).coefficients(self.cross)[1 : 1 + rows.inputs.shape[1]]
         self._importance = (weight**2).sum(axis=1)
         self.linear = linear
+        self.smooth = np.concatenate([np.full(block.width, not isinstance(block, Waves)) for block in basis.blocks])
+        """The columns that are no random waves: a guess lies between values that were seen, where waves may be anything."""
+
+    @cached_property
+    def here(self) -> KeptBlock:
+        """The rows at hand."""
+        return (
+            self.source.block if isinstance(self.source, InMemory) else KeptBlock(self.rows.inputs, self.rows.actions)
+        )
+
+    @cached_property
+    def projector(self) -> Projector:
+        """On all columns."""
+        return Projector(self.gram, np.ones(self.basis.width, bool))
+
+    @cached_property
+    def everything(self) -> np.ndarray:
+        """Coefficients of the actions on all columns [P, k]."""
+        return self.projector.coefficients(self.cross)
+
+    @cached_property
+    def smoothly(self) -> np.ndarray:
+        """Coefficients of the actions on the smooth columns [P, k]."""
+        return self.smooth_projector.coefficients(self.cross)
+
+    @cached_property
+    def smooth_projector(self) -> Projector:
+        """On these."""
+        return Projector(self.gram, self.smooth)
+
+    @cached_property
+    def expected(self) -> np.ndarray:
+        """The actions that these expect at the rows that are looked at [n', k]."""
+        return self.looked_at[1] @ self.smoothly
+
+    @cached_property
+    def looked_at(self) -> tuple[np.ndarray, np.ndarray]:
+        """At most `SAMPLE` of the rows at hand, evenly spaced, and the columns that the basis makes of them."""
+        used = np.unique(np.linspace(0, self.rows.num - 1, min(self.rows.num, SAMPLE)).astype(np.intp))
+        if len(self.here.made) and self.rows.num <= 4 * SAMPLE:
+            table = np.empty((len(used), self.basis.width))
+            for part, _, own in expanded(self.basis, self.here):
+                inside = (used >= part.start) & (used < part.stop)
+                table[inside] = own[used[inside] - part.start]
+            return used, table
+        return used, self.basis.columns(self.rows.inputs[used])
 
     def plan(self, kept: Sequence[int], tested: Sequence[int]) -> ScoreSpec:
         """Score `tested` inputs given those `kept` (column indexes)."""
@@ -324,6 +446,13 @@ class Scorer:
         columns = columns[alive[num_actions:]]
         spread = np.where(left[alive] > NOTHING, np.sqrt(np.maximum(left[alive], NOTHING)), np.inf)
         return ScoreSpec(mask, projector, RowScores(columns, slopes[:, alive], spread, self._directions(kept, columns)))
+
+    def left_over(self, mask: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, int]:
+        """Sums of products of what some columns leave of the actions and of inputs [k + c, k + c], and how many columns."""
+        seen = 1 + inputs
+        cross = np.hstack([self.cross, self.gram[:, seen]])
+        own = np.block([[self._own, self.cross[seen].T], [self.cross[seen], self.gram[np.ix_(seen, seen)]]])
+        return own - cross.T @ Projector(self.gram, mask).coefficients(cross), int(mask.sum())
 
     def _directions(self, kept: Sequence[int], tested: np.ndarray) -> ScoreDirections:
         """As many as the score vector has room for."""
@@ -358,6 +487,7 @@ class Scorer:
         sums = self.source.total(
             ClusterSums(self.basis, looks, again, spreads, tuple(clusters)), any(own.by_owner for own in clusters)
         )
+        self.here.forget_all_but(self.basis)
         return [
             ClusterScores(
                 total[total.any(axis=1)] if total.any() else total,
@@ -374,12 +504,9 @@ class Scorer:
         for plan, steps, total in zip(plans, every, self.source.total(StepMoments(self.basis, every)), strict=True):
             look, num = plan.look, len(steps.source)
             cross, inner, acted = np.split(total, [self.basis.width, self.basis.width + num])
-            together = Projector(
-                np.block([[self.gram, cross], [cross.T, inner]]), np.append(plan.mask, np.ones(num, bool))
-            )
             targets = np.hstack([self.cross, self.gram[:, 1 + look.tested]])
             beside = np.hstack([acted.T, cross[1 + look.tested].T])
-            slopes, weights = np.split(together.coefficients(np.vstack([targets, beside])), [self.basis.width])
+            slopes, weights = plan.projector.beside(cross, inner, targets, beside)
             gained = np.sum(slopes * targets, axis=0) + np.sum(weights * beside, axis=0)
             before = np.sum(look.slopes * targets, axis=0)
             spread = np.sqrt(np.maximum(look.spread**2 - (gained - before) / self.source.num_rows, NOTHING))
@@ -389,19 +516,18 @@ class Scorer:
     def _steps(self, plans: Sequence[ScoreSpec]) -> tuple[StepFeatures, ...]:
         """Steps at the quantiles of the first fits, where rows are."""
         num_actions = self.cross.shape[1]
-        some = self.rows.inputs[:: max(1, self.rows.num // MOST_SORTED)]
-        indexes = []
+        every, indexes = max(1, self.rows.num // MOST_SORTED), []
+        block = self.here if every == 1 else RowBlock(self.rows.inputs[::every], self.rows.actions[::every])
         for plan in plans:
             linear = Projector(self.gram, plan.mask & self.linear).coefficients(self.cross)
-            indexes.append(np.hstack([linear, plan.look.slopes[:, : num_actions + MOST_STEPPED]]))
-        fits = [np.empty((len(some), index.shape[1])) for index in indexes]
-        for start in range(0, len(some), CHUNK):
-            table = self.basis.columns(some[start : start + CHUNK])
-            for index, fit in zip(indexes, fits, strict=True):  # one by one: the same bits in any company
-                fit[start : start + CHUNK] = table @ index
+            indexes.append(FirstFits(np.hstack([linear, plan.look.slopes[:, : num_actions + MOST_STEPPED]])))
+        fits = [np.empty((len(block), own.index.shape[1])) for own in indexes]
+        for part, _, table in expanded(self.basis, block):
+            for own, fit in zip(indexes, fits, strict=True):
+                fit[part] = own.rows(block, part, table)
         return tuple(self._at_quantiles(index, fit) for index, fit in zip(indexes, fits, strict=True))
 
-    def _at_quantiles(self, index: np.ndarray, fit: np.ndarray) -> StepFeatures:
+    def _at_quantiles(self, index: FirstFits, fit: np.ndarray) -> StepFeatures:
         num = int(np.clip(self.rows.num // (ROWS_A_STEP * fit.shape[1]), *NUM_STEPS))
         centres = np.quantile(fit, (np.arange(num) + 0.5) / num, axis=0)
         widths = np.maximum(np.gradient(centres, axis=0), 1e-3) / 2
@@ -441,15 +567,20 @@ def bonferroni_min_p(targets: np.ndarray, base: np.ndarray, candidates: Iterable
     left = targets - basis @ (basis.T @ targets)
     for columns in candidates:
         columns -= basis @ (basis.T @ columns)
-        square = np.einsum("ij,ij->j", columns, columns) / len(columns)
-        spread = np.sqrt(np.maximum(square - columns.mean(axis=0) ** 2, 0.0))
-        varies = spread > 1e-6
-        own = columns if varies.all() else columns[:, varies]
-        own /= spread[varies]
-        if own.shape[1] == 0 or len(own) <= base.shape[1] + 2 * own.shape[1]:
-            continue
-        p_values += [score_p(own, column) for column in left.T]
+        p_values += score_p_values(left, columns, base.shape[1])
     return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+
+def score_p_values(left: np.ndarray, columns: np.ndarray, num_regressors: int) -> list[float]:
+    """For each target whether columns explain what so many regressors leave of it, of them too; none where rows are few."""
+    square = np.einsum("ij,ij->j", columns, columns) / len(columns)
+    spread = np.sqrt(np.maximum(square - columns.mean(axis=0) ** 2, 0.0))
+    varies = spread > 1e-6
+    own = columns if varies.all() else columns[:, varies]
+    own /= spread[varies]
+    if own.shape[1] == 0 or len(own) <= num_regressors + 2 * own.shape[1]:
+        return []
+    return [score_p(own, column) for column in left.T]
 
 
 def _orthonormal(base: np.ndarray) -> np.ndarray:
