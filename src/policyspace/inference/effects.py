@@ -161,8 +161,8 @@ def _plain(space: PolicySpace, theta: np.ndarray) -> bool:
     if not space.linear:
         return False
     linear = space.as_linear("effects are")
-    columns = len(linear.feature_names) + int(linear.intercept)
-    return len(linear.column_names) == columns and len(theta) == len(linear.row_names) * columns
+    own = tuple(linear.column_names)[int(linear.intercept) :] == tuple(linear.feature_names)
+    return own and len(theta) == len(linear.row_names) * len(linear.column_names)
 
 
 def _root_of_covariance(likelihood: Likelihood, data: Sample) -> np.ndarray | None:

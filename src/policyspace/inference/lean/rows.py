@@ -198,6 +198,9 @@ def checked_rows(
         raise InputError("features must be finite numbers, and some are missing or infinite: drop those rows first.")
     order = _order(num, episodes, subjects)
     columns = _checked_actions(np.asarray(actions), num, num_labels)
+    if standard is None and num_labels is not None:  # in the order of their first rows, so that names break no ties
+        _, first, columns = np.unique(columns, return_index=True, return_inverse=True)
+        columns = np.argsort(np.argsort(first))[columns]
     if standard is None:
         counts = None if num_labels is None else np.bincount(columns, minlength=num_labels)
         standard = Standard.of(Spread.of(features), Spread.of(columns) if counts is None else None, counts, levels)
