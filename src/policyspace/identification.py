@@ -147,8 +147,7 @@ def bind(request: Request, stated: bool = False) -> tuple[PolicySpace, Sample]:
         together = {group: features for group, features in draws.groups.items() if known.issuperset(features)}
         spec = replace(spec, groups=together)
     sample = with_rows_that_weigh(sample)
-    if not _constants_matter(spec, sample):
-        sample = with_features_that_vary(sample)
+    sample = with_features_that_vary(sample, spec)
 
     def noise_of(network: Network) -> np.ndarray:
         from policyspace.families.network_likelihood import residual_covariance  # only networks need it
@@ -175,17 +174,15 @@ def with_rows_that_weigh(sample: Sample) -> Sample:
     return replace(sample, weights=None) if counted else sample
 
 
-def _constants_matter(spec: PolicySpec, sample: Sample) -> bool:
-    """Is anything said of single columns, or of a policy without an intercept? Then constant features have a meaning."""
+def with_features_that_vary(sample: Sample, spec: PolicySpec) -> Sample:
+    """Without features of one value, which no test looks at: the intercept stands for them already.
+
+    They stay where something is said of single columns, or of a policy without an intercept: then they have a meaning.
+    """
     of_columns = isinstance(spec.groups, Mapping) or spec.fixed is not None or len(spec.assume) > 0
     of_data = sample.origin.formula is not None or sample.origin.draws is not None or bool(recorded_policy(sample))
     whole = isinstance(spec.policy, PolicySpace | PolicySpec) or spec.policy == "choice"
-    return of_columns or of_data or whole or spec.intercept is False
-
-
-def with_features_that_vary(sample: Sample) -> Sample:
-    """Without features of one value, which no test looks at: the intercept stands for them already."""
-    if not sample.in_memory:
+    if of_columns or of_data or whole or spec.intercept is False or not sample.in_memory:
         return sample
     features, levels = sample.features, {name for block in sample.blocks.values() for name in block}
     still = (features == features[0]).all(axis=0) & ~np.isin(sample.names, list(levels))
