@@ -135,7 +135,7 @@ def agents_table(names: Sequence[str], folder: Path) -> str:
 def ways_table(runs: Sequence[Run], folder: Path) -> str:
     """Of every agent and way what was found, missed and false, and what it cost."""
     lines = [
-        "| agent | way | runs | material found | slight found | false | farthest effect | truth in interval | questions "
+        "| agent | way | runs | material found | slight found | false | farthest effect | interval holds it | questions "
         "| steps | agent, CPU s | own, CPU s |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
