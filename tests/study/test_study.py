@@ -490,3 +490,14 @@ def test_over_many_studies_a_false_selection_is_as_rare_as_promised(tmp_path):
     assert found > 0.9 * runs
     assert binom.sf(false - 1, runs, 0.2) > 1e-3, f"{false} of {runs}"
     assert false > 0  # features that go together fall together: fewer than δ·runs, but not none
+
+
+def test_a_call_opens_the_file_once(tmp_path, monkeypatch):
+    """Two reads of one answer are of one connection."""
+    opened, connect = [], sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **words: opened.append(given) or connect(*given, **words))
+    study = Study.create(tmp_path / "golf.study", "minigolf", episodes=20, seed=1)
+    for call in (study.status, study.ask, study.rounds):
+        opened.clear()
+        call()
+        assert len(opened) == 1

@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias, final
@@ -69,10 +70,14 @@ class StoredRound(NamedTuple):
     told_at: str
 
 
+_held: ContextVar[tuple[Path, sqlite3.Connection] | None] = ContextVar("_held", default=None)
+"""The study that is open in this thread, and its connection."""
+
+
 @final
 @dataclass(frozen=True)
 class SQLiteStore:
-    """The settings, the requests and the rounds of one study; a connection lives no longer than one question."""
+    """The settings, the requests and the rounds of one study; a connection lives no longer than one call."""
 
     path: Path
 
@@ -204,8 +209,22 @@ class SQLiteStore:
             raise InputError(f"{self.path}: {what} {error}") from error
 
     @contextmanager
+    def opened(self) -> Iterator[None]:
+        """One connection for all that is read and written inside."""
+        with self._connected() as connection:
+            before = _held.set((self.path, connection))
+            try:
+                yield
+            finally:
+                _held.reset(before)
+
+    @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         """A connection that writes through to the disk; whatever SQLite complains about becomes one sentence."""
+        held = _held.get()
+        if held is not None and held[0] == self.path:
+            yield held[1]
+            return
         try:
             # `rw`: a file that is not there is not made.
             uri = f"{self.path.resolve().as_uri()}?mode=rw"

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast, final, get_type_hints
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, final, get_type_hints
 
 import numpy as np
 
@@ -37,6 +37,23 @@ if TYPE_CHECKING:
     from policyspace.study.loop import Loop
     from policyspace.worlds.base import Configurable, Trajectories
     from policyspace.worlds.confmdp import ConfMDP
+
+
+Told = ParamSpec("Told")
+Found = TypeVar("Found")
+
+
+def in_one_connection(
+    method: Callable[Concatenate["Study", Told], Found],
+) -> Callable[Concatenate["Study", Told], Found]:
+    """A method that opens the file of its study once."""
+
+    @wraps(method)
+    def call(self: "Study", /, *args: Told.args, **words: Told.kwargs) -> Found:
+        with self._store.opened():
+            return method(self, *args, **words)
+
+    return call
 
 
 # -- What a study names: its world, its units and its design, found or refused with a sentence.
@@ -337,6 +354,7 @@ class Study(Rounds):
         """What has been reported so far."""
         return self.status().rounds
 
+    @in_one_connection
     def status(self) -> Status:
         """What is decided, what is open, the history, and what was asked last."""
         rows = self._store.rounds()
@@ -352,6 +370,7 @@ class Study(Rounds):
         truth = truths[0] if truths and all(truth == truths[0] for truth in truths) else None
         return Status(schedule, rounds, request, [row.told_at for row in rows], self.settings, truth)
 
+    @in_one_connection
     def ask(
         self, design: str | None = None, tolerance: float | None = None, learn: Callable[[Any], Any] | None = None
     ) -> RoundPlan | None:
@@ -385,6 +404,7 @@ class Study(Rounds):
         return RoundPlan.from_dict(self._store.keep_request(number, request.to_dict()))
 
     @translate_keywords
+    @in_one_connection
     def tell(
         self,
         data: Any,
