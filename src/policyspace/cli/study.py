@@ -19,6 +19,7 @@ from policyspace.cli.console import (
     new_console,
     running,
     say,
+    show_help,
     show_saved,
     waiting,
     write_json,
@@ -114,7 +115,7 @@ app = typer.Typer(
 def _alone(context: typer.Context) -> None:
     """A study of a real agent in one file: ask for a configuration, observe there, tell, ask again."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        show_help(context)
 
 
 OwnWorld = Annotated[
