@@ -49,6 +49,8 @@ def test_it_has_all_settings_of_identify():
         "lags_of_inputs",
         "assigned",
         "offset",
+        "trials",
+        "na",
         "backend",
     }  # other columns than those of X, and files
     own = set(PolicySelector().get_params())

@@ -60,7 +60,7 @@ def test_odd_values_end_in_an_answer_or_a_sentence():
 
 
 def test_what_was_wrong_once():
-    with pytest.raises(InputError, match=r"make_world: 'name' must be str, found \['x'\]\."):
+    with pytest.raises(InputError, match=r"there is no world '\['x'\]': valid names are 'gridworld'"):
         policyspace.make_world(["x"])
     with pytest.raises(InputError, match=r"identify: 'correction' must be .*found array\(\[1., 2.\]\)"):
         policyspace.identify(STATES, DATA["actions"], correction=np.array([1.0, 2.0]))

@@ -19,6 +19,8 @@ def page(runs: Sequence[Run], command: str) -> str:
     """What the agents are, and one row an agent and test; error rates surely above the nominal level are bold."""
     cells = [cell for cell in SCENARIOS if any(run.cell == cell for run in runs)]
     seeds = [run.seed for run in runs]
+    versions = {run.version for run in runs}
+    by = f"the code {', '.join(sorted(versions))}" if all(versions) else "earlier code, whose version was not kept"
     lines = [
         "# How often each test is wrong, on agents that break its assumptions",
         "",
@@ -29,7 +31,7 @@ def page(runs: Sequence[Run], command: str) -> str:
         "whenever it has any. `no answer` counts as nothing found. "
         "`statsmodels`: OLS or MNLogit, Wald tests clustered by subject or episode where there are any.",
         "",
-        f"Seeds {min(seeds)} to {max(seeds)}. Remade by `{command}`.",
+        f"Seeds {min(seeds)} to {max(seeds)}. Counted by {by}. Remade by `{command}`.",
         "",
         *(f"- **{cell}**: {SCENARIOS[cell](0).words}" for cell in cells),
         "",

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import policyspace
 from benchmarks.honesty import SCENARIOS
 from benchmarks.honesty.peer import NoAnswer, found_by_statsmodels
 from benchmarks.honesty.scenario import Scenario
+from policyspace.data.large.backends import code_version
 from policyspace.data.sample import Sample
 from policyspace.errors import InputError
 
@@ -41,6 +43,7 @@ class Run:
     promised: bool  # a bound on the error was stated
     seconds: float  # of processor time
     refused: str = ""  # why there was no answer
+    version: str = ""  # of the code; empty in records of before it was kept
 
     @property
     def task(self) -> Task:
@@ -67,7 +70,14 @@ def asked_of(scenario: Scenario, task: Task) -> Run:
             found, promised = _asked(scenario, task.column)
         except (InputError, NoAnswer) as error:
             found, promised, refused = [], False, str(error)
-    return Run(*task, found, sorted(scenario.used), promised, round(time.process_time() - start, 4), refused)
+    seconds = round(time.process_time() - start, 4)
+    return Run(*task, found, sorted(scenario.used), promised, seconds, refused, _version())
+
+
+@cache
+def _version() -> str:
+    """Read once a process: the package does not change under a run."""
+    return code_version()
 
 
 def _asked(scenario: Scenario, column: str) -> tuple[list[str], bool]:

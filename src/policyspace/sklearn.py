@@ -58,6 +58,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         categorical: Sequence[str] | None = None,
         missing: Missing = "error",
         weight_type: Literal["frequency", "sampling"] | None = None,
+        exchangeable: bool | None = None,
         rule: Literal["simplified", "combinatorial"] = "simplified",
         significance: float = 0.05,
         correction: Correction = "holm",
@@ -80,6 +81,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
         self.categorical = categorical
         self.missing = missing
         self.weight_type = weight_type
+        self.exchangeable = exchangeable
         self.rule = rule
         self.significance = significance
         self.correction = correction
@@ -118,6 +120,7 @@ class PolicySelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sci
             "intercept",
             "reference",
             "levels",
+            "exchangeable",
         )
         said = {name: getattr(self, name) for name in about_policy}
         if weights is not None:

@@ -204,7 +204,7 @@ def test_the_table_of_the_lean_test_shows_the_change_of_behaviour(action, unit, 
     change = answer(run(*arguments, "--json", "-"))["groups"][0]["action_effect"]
     _, out, _ = run(*arguments)
     row = next(line for line in out.splitlines() if line.startswith("obs_x")).rstrip()
-    assert row.endswith(f"  {change:.2f} sd" if unit == " sd" else f"  {100 * change:.0f} %")
+    assert (f" {change:.2f} sd " if unit == " sd" else f" {100 * change:.0f} % ") in row
 
 
 # --- hard and bad data --------------------------------------------------------------------------------------------

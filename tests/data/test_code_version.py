@@ -45,7 +45,7 @@ def test_the_same_source_is_the_same_version(tmp_path):
 def test_words_and_layout_change_nothing(copy, change):
     version = source_digest(copy)
     law = "families/likelihood.py"
-    assert change(law, '"""Likelihood, Fit', '"""Fit') == version  # of a module
+    assert change(law, '"""The interface of likelihoods, fits', '"""Fits') == version  # of a module
     assert change(law, '"""P(χ²_m ≥ λ)', '"""Otherwise') == version  # of a function
     assert change("inference/base.py", '"""What λ is worth', '"""Worth') == version  # of a number
     assert change(law, "\n\n\n@dataclass", "\n# a comment\n\n\n\n@dataclass") == version

@@ -86,7 +86,7 @@ def test_lags_of_inputs_are_those_of_a_loop_and_one_group_with_the_input():
 
 def test_an_agent_that_remembers_uses_what_it_saw_earlier():
     """a_t = x_{t−2} + noise, beside an unused sensor that copies x_{t−1} with noise: given the past of x it says nothing."""
-    false, found = 0, 0
+    false, found, plainly = 0, 0, 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
         x = np.zeros(1500)
@@ -98,11 +98,15 @@ def test_an_agent_that_remembers_uses_what_it_saw_earlier():
         false += "copy (now to 2 back)" in answer.selected
         found += "x (now to 2 back)" in answer.selected
         plain = policyspace.identify(data)
-        assert "copy" in plain.selected  # without its past the copy stands in for it
-    assert false <= 3 and found >= 18  # P(more than 3 of 20 at .05) = .016
+        assert plain.guarantee.conditions[-1].text == "a memory of at most 4 rows"
+        plainly += "copy" in plain.selected
+        without = policyspace.identify(data, test="lean", clusters="rows")
+        assert "copy" in without.selected  # where the past of x is not taken in, the copy stands in for it
+    assert false <= 3 and plainly <= 3 and found >= 18  # P(more than 3 of 20 at .05) = .016
     known = replace(data, origin=replace(data.origin, memory=True))
     answer = policyspace.identify(known)
     assert answer.grade == "suggested" and answer.no_guarantee[0].reason == "memory"
-    assert "or what it remembers" in answer.sentence
+    stands_in = policyspace.identify(known, test="lean", clusters="rows")
+    assert stands_in.no_guarantee[0].reason == "memory" and "or what it remembers" in stands_in.sentence
     short = policyspace.identify(known, lags_of_inputs=2)
     assert short.guarantee.conditions[-1].text == "a memory of at most 2 rows"

@@ -46,7 +46,7 @@ K = {"k": (0.2, 1.0)}
             r"attributes cannot be set at k=0.2 \(AttributeError: .*no setter\): correct the environment",
         ),
         (faulty.Whole, {"n": (1, 4)}, r"cannot be made at n=1 .* whole number there, as 3 is, .* that rounds it"),
-        (faulty.Windy, {"windy": (0, 1)}, r"'windy' is a truth in the environment \(False\), found bounds 0:1"),
+        (faulty.Windy, {"windy": (0, 1)}, r"'windy' is a boolean in the environment \(False\), found bounds 0:1"),
         (faulty.nothing, K, "must return one Gymnasium environment, found NoneType"),
         (faulty.a_class, K, "must return one Gymnasium environment, found the class Base"),
         (faulty.a_vector, K, "must return one Gymnasium environment, found CartPoleVectorEnv"),

@@ -95,8 +95,9 @@ def test_labels_by_the_matrices_of_all_rows(fixed):
 
 
 def test_counts_are_as_many_rows():
+    """The unit of labels that were counted is the state, as if each state were a subject with as many rows."""
     data = three_labels(2)[1]
-    once = Sample(data.features, data.actions, data.names, data.action_names)
+    once = Sample(data.features, data.actions, data.names, data.action_names, subjects=np.arange(data.num_rows))
     counts = np.random.default_rng(0).integers(1, 4, data.num_rows)
     rows = np.repeat(np.arange(data.num_rows), counts)
     counted = Sample(data.features, data.actions, data.names, data.action_names, weights=counts)

@@ -196,7 +196,7 @@ X, KNOWN_TWO, ACTIONS = three_labels(4, 60)
     ("said", "words"),
     [
         ({"offset": KNOWN_TWO[:, 0]}, "60 rows and 2 columns"),
-        ({"offset": "x1"}, "one column can be the offset of one action or of two labels"),
+        ({"offset": "x1"}, "one column can be the offset of one action or of two discrete actions"),
         ({"offset": {"0": "x7"}}, "which is no feature"),
         ({"offset": {"7": "x1"}}, "which is no action"),
         ({"offset": KNOWN_TWO, "policy": SoftmaxLinear()}, "belongs to linear policies"),

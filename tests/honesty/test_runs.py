@@ -12,6 +12,7 @@ from benchmarks.honesty.page import page
 from benchmarks.honesty.peer import NoAnswer, found_by_statsmodels
 from benchmarks.honesty.runs import PEER, Records, Run, Task, run
 from benchmarks.honesty.scenario import Scenario
+from policyspace.data.large.backends import code_version
 
 
 def made_up(seed, found, promised=True):
@@ -22,7 +23,9 @@ def test_the_page_counts_what_the_runs_say():
     """Of 40 logs 14 say something false; 20 have a guarantee, 10 of them falsely."""
     runs = [made_up(seed, ["x1", "x5"] if seed < 14 else ["x1", "x2"], seed % 20 < 10) for seed in range(40)]
     low, high = proportion_confint(10, 20, method="beta")
-    row = page(runs, "the command").splitlines()[-1]
+    text = page(runs, "the command")
+    assert "Counted by earlier code, whose version was not kept." in text
+    row = text.splitlines()[-1]
     assert f"| linear-gaussian | wilks | 40 | **0.500 ({low:.3f}–{high:.3f})** | 0.350 |" in row
     assert "| x1 1.00, x2 0.65, x3 0.00 | 0.50 | 0.00 | 0.500 |" in row
 
@@ -69,6 +72,7 @@ def test_runs_are_kept_and_not_run_again(tmp_path, capsys):
     assert records.read_text().startswith(kept) and len(Records(records).runs) == 6
     alone = run(Task("small-gaussian", "wilks", 10_002))
     assert Records(records).runs[alone.task].found == alone.found
+    assert f"Counted by the code {code_version()}. Remade by" in table.read_text(), "of all processes"
     assert "| small-gaussian | wilks | 3 |" in table.read_text() and "Seeds 10000 to 10002" in table.read_text()
 
 

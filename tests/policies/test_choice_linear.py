@@ -107,7 +107,7 @@ def test_a_policy_of_arrays_planning_and_what_theory_says():
     policy = ChoiceLinear(attributes=COLUMNS, available={"b": "there_b"})
     labels = np.array(ACTIONS)[codes]
     answer = identify(features, labels, features=NAMES, policy=policy)
-    assert answer.test.name == "wilks" and answer.selected == ("cost",) and "uses cost" in answer.sentence
+    assert answer.test.name == "wilks" and answer.selected == ("cost",) and "uses 1 of 3: cost" in answer.sentence
     made = plan(Sample(features, codes, NAMES, ACTIONS), reference="b", policy=policy)
     rows = {group.group: group for group in made.groups}
     assert rows["cost"].rows.value < 300 < rows["time"].rows.value

@@ -114,7 +114,7 @@ def test_of_many_units_those_that_were_selected_have_lanes():
     lanes = draw_rounds(told).axes[1]
     shown = [label.get_text() for label in lanes.get_yticklabels()]
     assert shown == [f"row_{i}[up]" for i in [*range(23), 40]]
-    assert lanes.get_title(loc="left") == "24 of 48 units, those shown to be controlled before others"
+    assert lanes.get_title(loc="left") == "24 of 48 groups, those shown to be controlled before others"
 
 
 def test_a_long_story_keeps_its_first_its_last_and_what_fell():

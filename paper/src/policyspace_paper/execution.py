@@ -128,7 +128,7 @@ def record_version(experiment: str) -> str:
     The digest covers the definitions that a run refers to, and what these refer to: what shows records is not among them.
     """
     run = find_experiment(experiment).run if experiment in EXPERIMENTS else None
-    if run is None or sources().module(run.__module__) is None:
+    if run is None or sources().module(run.__module__ or "") is None:  # a function need not have a module
         return code_version()
     return f"{policyspace.__version__}+{sources().digest(Definition(run.__module__, run.__name__))}"
 

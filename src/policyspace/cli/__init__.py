@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from policyspace.cli.ask import ask
 from policyspace.cli.clone import clone
 from policyspace.cli.configure import configure
-from policyspace.cli.console import LaidOut, ReaderGone, Stopped, new_console, say
+from policyspace.cli.console import LaidOut, ReaderGone, Stopped, new_console, say, show_help
 from policyspace.cli.identify import identify
 from policyspace.cli.plan import demo, plan, theory
 from policyspace.cli.recommend import recommend
@@ -96,7 +96,7 @@ def _options(
 ) -> None:
     """What does this agent perceive and control? Answers from logged behaviour, with statistical guarantees."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        show_help(context)
 
 
 def main() -> None:

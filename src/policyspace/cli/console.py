@@ -124,6 +124,11 @@ def _show_all(context: typer.Context, value: bool) -> None:
         raise typer.Exit
 
 
+def show_help(context: typer.Context) -> None:
+    """What a bare call shows: its commands."""
+    typer.echo(context.get_help())
+
+
 HelpAll = Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show every option.")]
 
 T = TypeVar("T")
@@ -248,8 +253,8 @@ def typed() -> str:
 # -- `--help`: panels by theme, in the order of this table, and at most so many lines; `--help-all` shows every option.
 
 PANELS: dict[str, str] = {
-    "What the file holds": "actions features episodes subjects weights weight-type missing categorical formula lags "
-    "lags-of-inputs offset reference levels",
+    "What the file holds": "actions features episodes subjects trials weights weight-type missing na categorical formula "
+    "lags lags-of-inputs rows-are offset reference levels",
     "The agent and its environment": "agent algorithm env env-arg reset-options parameter parameters learn make-agent "
     "vecnormalize frame-stack trust world way play steps horizon randomise",
     "The policy": "policy groups assume hidden covariance no-intercept",
@@ -262,10 +267,11 @@ PANELS: dict[str, str] = {
 """Options of many commands by theme; any other is among the command's own."""
 
 RARELY = (
-    "weights weight-type missing categorical formula lags-of-inputs offset reference levels hidden covariance no-intercept "
+    "trials weights weight-type missing na categorical formula lags-of-inputs rows-are offset reference levels hidden "
+    "covariance no-intercept "
     "attributes available specific choice-id chosen alternative paper-rule assigned clusters firth wait labels dask "
     "subject-plot calibration correction rule seed follow budget reset-options frame-stack "
-    "vecnormalize memory likely log learning-steps names algorithm learn configuration"
+    "vecnormalize memory likely log learning-steps names algorithm learn configuration folds"
 )
 """Options that `--help` leaves to `--help-all` where a command has more than so many."""
 

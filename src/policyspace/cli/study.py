@@ -19,6 +19,7 @@ from policyspace.cli.console import (
     new_console,
     running,
     say,
+    show_help,
     show_saved,
     waiting,
     write_json,
@@ -70,7 +71,7 @@ def _settles(request: "RoundPlan") -> str:
     if not request.forecasts:
         known = "nothing is known yet" if request.design is None else "nothing can be forecast of networks and e-values"
         count = len(request.asked_for)
-        return f"{known}; {number_of(count, 'unit')} {'is' if count == 1 else 'are'} tested."
+        return f"{known}; {number_of(count, 'group')} {'is' if count == 1 else 'are'} tested."
     shown = sorted((f for f in request.forecasts if f.power >= 0.05), key=lambda f: -f.power)
     chances = ["> 99%" if f.power > 0.99 else f"{f.power:.0%}" for f in shown[:8]]
     said = ", ".join(
@@ -82,7 +83,7 @@ def _settles(request: "RoundPlan") -> str:
     known = f"if the agent keeps its weights, the chance to show {said}{more}" if shown else ""
     some = "" if len(sizes) == rest else f" for {len(sizes)} of them"
     reach = f", but{some} weights of size {max(sizes):.2g} would show" if sizes else ""
-    unknown = f"of {number_of(rest, 'unit')} nothing has been seen so far{reach}" if rest else ""
+    unknown = f"of {number_of(rest, 'group')} nothing has been seen so far{reach}" if rest else ""
     return "; ".join(part for part in (known, unknown) if part) + "."
 
 
@@ -114,7 +115,7 @@ app = typer.Typer(
 def _alone(context: typer.Context) -> None:
     """A study of a real agent in one file: ask for a configuration, observe there, tell, ask again."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        show_help(context)
 
 
 OwnWorld = Annotated[

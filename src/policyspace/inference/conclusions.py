@@ -248,8 +248,12 @@ def _group_results(
                 effect_high=effect.high,
             )
         )
-    # A constant is not used, as far as these rows can tell.
-    found += [GroupResult(name, "no evidence", 0.0, 0, 1.0, 1.0, False, 0.0) for name in data.origin.constant_features]
+    # A constant is not used, as far as these rows can tell: no size of use would show.
+    no_size = np.inf if detects else np.nan
+    found += [
+        GroupResult(name, "no evidence", 0.0, 0, 1.0, 1.0, False, 0.0, no_size)
+        for name in data.origin.constant_features
+    ]
     return tuple(found)
 
 

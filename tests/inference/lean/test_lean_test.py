@@ -124,7 +124,7 @@ def test_dependent_rows_in_few_episodes_make_no_promise():
     x[:, 3] = rng.standard_normal(5)[episodes]
     a = a + 2 * rng.standard_normal(5)[episodes]
     result = ScoreTest(x, a, single(4), episodes=episodes).one_out()[3]
-    assert result.p_value == 1 and not result.promise and "too few" in result.note
+    assert result.p_value == 1 and not result.promise and "too short to split" in result.note
     asked = ScoreTest(x, a, single(4), episodes=episodes, clusters="episodes").one_out()[0]
     assert asked.p_value == 1 and not asked.promise
 
