@@ -535,8 +535,22 @@ class ChoiceLikelihood(SoftmaxLikelihood):
         self.design = ChoiceDesign(space, features, weights)
         self.total_weight = self.design.total_weight
         self.rows = ChoiceRows(self.design, features, actions, weights)
-        self.prior_precision = np.eye(space.num_parameters)  # coefficients of attributes are about no label
         self._fixed = self._checked_fixed()
+
+    @cached_property
+    def prior_precision(self) -> np.ndarray:
+        """As of the softmax policy for weights that each label but the reference has; 1 for shared coefficients [d, d]."""
+        precision, num = np.eye(self.space.num_parameters), len(self.space.action_names)
+        # Columns of one label are scaled by how they differ between labels: by a factor of √(K − 1)/K.
+        labels = self.label_precision() * num**2 / (num - 1)
+        of_column: dict[str, list[int]] = {}
+        for i, name in enumerate(self.space.parameter_names):
+            if name.endswith("]") and not self._is_constant[i]:
+                of_column.setdefault(name.rpartition("[")[0], []).append(i)
+        for inside in of_column.values():
+            if len(inside) == len(labels):
+                precision[np.ix_(inside, inside)] = labels
+        return precision
 
     def _separated(self) -> np.ndarray:
         """The coordinates [d] along which log L grows for ever: directions D with D·(t_y − t_b) ≥ 0 for every action y
