@@ -1,6 +1,6 @@
 """How often a study finds that an agent uses its wind sensor, and says so of one whose sensor is broken.
 
-`python -m benchmarks.wind_sensor --seeds 7` counts over training seeds what docs/configure-any-environment.md shows; it needs
+`python -m benchmarks.wind_sensor --seeds 7` counts over seeds what docs/configure-any-environment.md shows; it needs
 `pip install 'policyspace[agents]'` and takes some ten seconds a seed.
 """
 
