@@ -314,7 +314,7 @@ class ScoreTest:
         alone = subjects is None and clusters == "auto"
         first: ResidualDiagnosis = self.diagnosis
         if alone and not (first.greedy or first.doubtful):
-            self.further = further_inputs(self._scorer, seed)
+            self.further = further_inputs(self._scorer, seed, [self.groups[group] for group in self.tested])
             if whole is not None:  # sums over files have no columns for what is in other rows
                 self.further = Further({}, (), True, (*self.further.names, *self.further.left_out))
             if self.further.names:
@@ -671,6 +671,8 @@ class LeanTest(SupportTest):
         if not (found := self.core.further.left_out):
             return ""
         why = "rows are too few to test inputs given that"
+        if self.core.further.determines:
+            why = "they determine inputs of now, so that nothing could be tested given them"
         if not self._data.in_memory and InPasses.is_needed(self._data):
             why = (
                 "a log that is read in passes is not tested given that: take fewer rows, or set "

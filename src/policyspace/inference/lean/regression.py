@@ -346,7 +346,9 @@ class Further:
     paired: bool
     """Whether there are products of earlier inputs."""
     left_out: tuple[str, ...]
-    """What explains the actions, too, but the rows are too few to take in."""
+    """What explains the actions, too, but cannot be taken in: the rows are too few, or it determines the inputs."""
+    determines: bool = False
+    """Whether earlier inputs determine one of now, so that nothing could be tested given them."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -364,8 +366,29 @@ class Further:
         return rows.with_further(tables, np.concatenate([np.zeros(now, np.intp), past])) if tables else rows
 
 
-def further_inputs(scorer: Scorer, seed: int) -> Further:
-    """What explains what is left of the actions, and is taken in where the rows can feed products of it too."""
+DETERMINED = 0.02
+"""The share of an input's variance given the others of now, below which earlier ones leave nothing to test."""
+
+
+def past_determines(
+    inputs: np.ndarray, past: Sequence[np.ndarray], action: np.ndarray, groups: Sequence[Sequence[int]]
+) -> bool:
+    """Whether the others' earlier values and the action before determine some group, as in a world without noise."""
+    for group in groups:
+        others = [np.delete(table, list(group), axis=1) for table in (inputs, *past)]
+        now = np.hstack([np.ones((len(inputs), 1)), others[0]])
+        both, own = np.hstack([now, *others[1:], action]), inputs[:, list(group)]
+        left, right = (own - table @ np.linalg.lstsq(table, own, rcond=None)[0] for table in (now, both))
+        if (np.square(right).sum(axis=0) < DETERMINED * np.square(left).sum(axis=0)).any():
+            return True
+    return False
+
+
+def further_inputs(scorer: Scorer, seed: int, groups: Sequence[Sequence[int]] = ()) -> Further:
+    """What explains what is left of the actions, and is taken in where the rows can feed products of it too.
+
+    Earlier inputs are not where they determine one of the tested groups: then nothing could be tested given them.
+    """
     rows = scorer.rows
     place = (np.arange(rows.num)[:, None] - (rows.num - 1) / 2) / (rows.num / np.sqrt(12))
     before = np.repeat(rows.actions.min(axis=0)[None], rows.num, axis=0)  # of labels: none
@@ -383,6 +406,11 @@ def further_inputs(scorer: Scorer, seed: int) -> Further:
     for name, candidates in ((PLACE, rest[:2]), (EARLIER, rest[3:]), (BEFORE, rest[2:3])):
         p_values = [p for one in candidates for p in score_p_values(left, one, scorer.basis.width)]
         if not p_values or len(p_values) * min(p_values) > FURTHER_LEVEL:
+            continue
+        if name == EARLIER and past_determines(
+            rows.inputs[used], [rows.before(lag, used) for lag in lags], before[used], groups
+        ):
+            found, doubtful = replace(found, determines=True), [*doubtful, name]
             continue
         if name == EARLIER:
             earlier = tuple(np.where(moves, rows.before(lag, np.arange(rows.num)), 0.0) for lag in lags)
