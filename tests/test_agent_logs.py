@@ -65,8 +65,8 @@ def test_no_promise_is_broken_on_a_real_agent(path):
     agent, kind = agent_of(path)
     log = {"features": agent["inputs"], "episodes": "episode"}
     answers = [policyspace.identify(path, "action", **log)]
-    # None of these agents has a memory, but what was seen earlier also tells what regressions miss of five of them: by
-    # default, inputs are not found there that are nearly functions of what was seen.
+    # None of these agents has a memory, but what was seen earlier also tells what regressions miss of five of them: two
+    # are tested given that, and what is nearly a function of it is not found there.
     if kind == "stochastic" and "what the inputs were up to four rows earlier" in str(answers[0]):
         answers.append(policyspace.identify(path, "action", **log, test="lean", clusters="rows"))
     for answer in answers:

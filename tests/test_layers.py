@@ -39,7 +39,7 @@ MOST_MODULES = 133
 ROOMS_OF_THEIR_OWN = {"asking"}
 """Rooms that were added since; they are counted neither here nor in the lines of the core."""
 
-MOST_LINES = {"core": 27_400, "since": 3_280, "asking": 7_270, "configure": 11_470, "paper": 7_200}
+MOST_LINES = {"core": 27_440, "since": 3_280, "asking": 7_270, "configure": 11_500, "paper": 7_210}
 """They may only fall, unless a feature comes. Aimed at were 20 500 for the core, and 35 000 with configure and paper, for
 what stood when that was said; ARCHITECTURE.md says what was tried."""
 

@@ -6,7 +6,7 @@ import pytest
 from policyspace import Sample, identify
 from policyspace.data import RowBlock
 from policyspace.inference import ScoreTest
-from policyspace.inference.lean import LeanTest, Projector
+from policyspace.inference.lean import LeanTest, Projector, past_determines
 
 LENGTH = 50
 
@@ -119,3 +119,16 @@ def test_bounds_of_supports_change_no_answer_of_the_combinatorial_rule(monkeypat
     slow = identify(log, rule="combinatorial", test="lean")
     assert quick.supports == slow.supports and quick.selected == slow.selected
     assert [one.rejected for one in quick.groups] == [one.rejected for one in slow.groups]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_earlier_inputs_determine_those_of_now_in_a_world_without_noise(noise):
+    """A position is the one before and what the speed was: without noise nothing of it is left, with noise most is."""
+    rng = np.random.default_rng(1)
+    speed = rng.normal(size=(2000, 1))
+    place = np.zeros((2000, 1))
+    for t in range(1, 2000):
+        place[t] = 0.5 * speed[t - 1] + 0.3 * speed[t - 2] + noise * rng.normal()
+    inputs = np.hstack([place, speed])
+    past = [np.roll(inputs, lag, axis=0) for lag in (1, 2)]
+    assert past_determines(inputs, past, np.zeros((2000, 1)), [(0,), (1,)]) == (noise == 0)

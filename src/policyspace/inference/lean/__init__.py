@@ -26,6 +26,7 @@ _HOMES = {
         "held_out_error",
         "largest_basis",
         "min_rows",
+        "past_determines",
     ),
     "rows": (
         "Basis",
