@@ -198,4 +198,4 @@ def test_one_is_said_in_the_singular(tmp_path):
         "A study of 1 group in" in said and "at most 1 round:" in said and "Plan for 1 episode: one round of 1." in said
     )
     said = run("ask", study)
-    assert "Round 1 of at most 1: 1 episode (" in said and "1 unit is tested" in said
+    assert "Round 1 of at most 1: 1 episode (" in said and "1 group is tested" in said
